@@ -1,0 +1,282 @@
+"""The catalogue of fact kinds: every kind that may exist, with the type of every field.
+
+A rule or signal that names a kind or field which is not here is refused at load. To teach memdoctor a new line shape, add one
+entry to ``KINDS`` and one signal to ``rules/signals/``.
+
+Field types: ``str``, ``int``, ``float``, ``bool``, ``bytes`` (text such as "15.66 GiB" is read as a size), ``seconds`` (text such
+as "600000 ms"; a bare number is seconds), ``ms`` (a bare number of milliseconds, kept as seconds), ``hex``, ``version``, ``map``, ``list``.
+Most kinds have a ``name``: a slug, set by the signal, that tells the shapes of one kind apart; rules ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memdoctor import units
+
+TYPES = ("str", "int", "float", "bool", "bytes", "seconds", "ms", "hex", "version", "map", "list")
+
+# Fields that any fact from a log may carry; filled by the log source, never by a signal.
+COMMON: Mapping[str, str] = {
+    "site": "str",  # where in training the raising frame is: see SITES
+    "owner": "str",  # package of the raising frame: user, torch, megatron, deepspeed, transformers, launcher, ...
+    "exception": "str",  # bare class name of the exception whose message the line is part of
+    "phase": "str",  # see PHASES
+    "iteration": "int",  # last iteration seen before, job-wide
+    "pid": "int",
+    "local_rank": "int",
+    "level": "str",  # of the logger's prefix: DEBUG, INFO, WARNING, ERROR, CRITICAL
+    "frameworks": "list",
+    "stream": "str",  # key of the stream within the file
+}
+SITES = (
+    "model_build", "weight_load", "ddp_init", "forward", "attention", "output_layer", "loss", "backward", "optimizer_step", "eval",
+    "generate", "ckpt_load", "ckpt_save", "dataloader", "collective", "launch", "unknown",
+)  # fmt: skip
+PHASES = ("startup", "training", "evaluation", "save", "load", "shutdown", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fact: what it means, its fields with their types, and fields computed from the others."""
+
+    doc: str
+    fields: Mapping[str, str]
+    computed: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = field(default_factory=dict)
+
+    def type_of(self, name: str) -> str | None:
+        if name in self.fields:
+            return self.fields[name]
+        if name in self.computed:
+            return self.computed[name][0]
+        return COMMON.get(name) or {"rank": "int", "host": "str", "attempt": "int"}.get(name)
+
+
+def _ratio(top: str, bottom: str) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    def compute(fields: Mapping[str, Any]) -> float | None:
+        above, below = fields.get(top), fields.get(bottom)
+        return above / below if above is not None and below else None
+
+    return "float", compute
+
+
+def _oom_unused(fields: Mapping[str, Any]) -> int | None:
+    """Reserved by the caching allocator but not allocated, whatever the torch version printed."""
+    if fields.get("unallocated") is not None:
+        return int(fields["unallocated"])
+    if fields.get("cached") is not None:
+        return int(fields["cached"])
+    if fields.get("reserved") is not None and fields.get("allocated") is not None:
+        return int(fields["reserved"]) - int(fields["allocated"])
+    return None
+
+
+def _oom_unused_ratio(fields: Mapping[str, Any]) -> float | None:
+    unused, tried = _oom_unused(fields), fields.get("tried")
+    return unused / tried if unused is not None and tried else None
+
+
+def _oom_unused_share(fields: Mapping[str, Any]) -> float | None:
+    unused, capacity = _oom_unused(fields), fields.get("capacity")
+    return unused / capacity if unused is not None and capacity else None
+
+
+def _oom_others_share(fields: Mapping[str, Any]) -> float | None:
+    """Share of the card that other processes hold; from what is missing where the message has no "Process N" part."""
+    capacity = fields.get("capacity")
+    if not capacity:
+        return None
+    if fields.get("others") is not None:
+        return float(fields["others"]) / capacity
+    reserved = fields.get("reserved")
+    if reserved is None and fields.get("allocated") is not None and fields.get("cached") is not None:
+        reserved = fields["allocated"] + fields["cached"]
+    if reserved is not None and fields.get("free") is not None and fields.get("in_process") is None:
+        return float(capacity - fields["free"] - reserved) / capacity  # context and NCCL buffers of this process are in it too
+    return None
+
+
+def _oom_non_torch(fields: Mapping[str, Any]) -> int | None:
+    inside, allocated, unused = fields.get("in_process"), fields.get("allocated"), _oom_unused(fields)
+    return inside - allocated - unused if inside is not None and allocated is not None and unused is not None else None
+
+
+# One line a kind where it fits: the table is read more often than it is changed.
+# fmt: off
+KINDS: Mapping[str, Kind] = {
+    # --- the run -------------------------------------------------------------------------------------------------
+    "run.start": Kind("A job or a restart begins (printed once per job or node, not per rank).", {"name": "str", "agent_pid": "int"}),
+    "run.world": Kind(
+        "Sizes of the parallel layout.",
+        {"world_size": "int", "tp": "int", "pp": "int", "dp": "int", "cp": "int", "ep": "int", "nodes": "int"},
+    ),
+    "run.version": Kind("A framework or library and its version ('' where only its presence is known).", {"name": "str", "version": "version"}),
+    "run.args": Kind("Arguments or configuration as the framework dumped them.", {"name": "str", "values": "map"}),
+    "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
+    "run.end": Kind(
+        "A sign of how a process or the job ended: name is completed, failed or killed.",
+        {"name": "str", "exitcode": "int", "signal": "str", "by": "str"},
+    ),
+    "run.ended": Kind("How the attempt ended (derived): completed, failed, killed, cut, running, unknown.", {"status": "str", "exitcode": "int", "diagnosed": "bool"}),
+    "rank.place": Kind(
+        "Where a rank runs.",
+        {"of_rank": "int", "on_host": "str", "local": "int", "of_pid": "int", "gpu": "int", "bus_id": "str", "world_size": "int", "comm": "str"},
+    ),
+    "progress": Kind("Iterations that the attempt reached (derived).", {"first": "int", "last": "int", "lines": "int"}),
+    # --- exceptions and error-like lines ----------------------------------------------------------------------------
+    "exception": Kind(
+        "A Python exception: its class, message and raising frame.",
+        {"type": "str", "message": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
+    ),
+    "error.line": Kind("A line that looks like an error and that no signal knows.", {"text": "str"}),
+    "native.crash": Kind("A process died in native code.", {"name": "str", "signal": "str", "message": "str"}),
+    # --- memory ---------------------------------------------------------------------------------------------------
+    "cuda.oom": Kind(
+        "A GPU allocation failed; name: torch, driver, cublas, cudnn, nccl, async_allocator.",
+        {
+            "name": "str", "gpu": "int", "tried": "bytes", "capacity": "bytes", "free": "bytes", "allocated": "bytes", "reserved": "bytes",
+            "unallocated": "bytes", "cached": "bytes", "in_process": "bytes", "others": "bytes", "other_pids": "list", "private_pools": "bytes",
+            "allowed": "bytes", "backend": "str", "call": "str",
+        },
+        {
+            "unused": ("bytes", _oom_unused),
+            "unused_over_tried": ("float", _oom_unused_ratio),
+            "unused_over_capacity": ("float", _oom_unused_share),
+            "others_over_capacity": ("float", _oom_others_share),
+            "allocated_over_capacity": _ratio("allocated", "capacity"),
+            "tried_over_capacity": _ratio("tried", "capacity"),
+            "non_torch": ("bytes", _oom_non_torch),
+        },
+    ),
+    "host.oom": Kind("Host memory ran out; name: kernel, cgroup, slurm, malloc, dataloader, kubernetes.", {"name": "str", "tried": "bytes", "rss": "bytes", "victim": "str", "victim_pid": "int", "task": "int"}),
+    "shm.error": Kind("Shared memory (/dev/shm) is too small or unusable.", {"name": "str", "path": "str", "wanted": "bytes"}),
+    "pinned.error": Kind("Page-locked memory cannot be had.", {"name": "str", "tried": "bytes", "call": "str"}),
+    # --- numerics -----------------------------------------------------------------------------------------------------
+    "loss_scale": Kind(
+        "A line about the fp16 loss scale or a skipped step; name: overflow, at_minimum, stuck, growth, nonfinite_grads.",
+        {"name": "str", "from": "float", "to": "float", "step": "int", "hysteresis": "int", "skipped": "int"},
+        {"to_over_from": _ratio("to", "from")},
+    ),
+    "numeric.bad": Kind(
+        "A check found NaN or Inf, or a result that does not repeat; name: nan, inf, spiky, large_grads, reproducible, transient, persistent, nan_check.",
+        {"name": "str", "where": "str", "value": "str", "step": "int", "device": "int", "node": "str", "bucket": "int", "text": "str"},
+    ),
+    "series.numerics": Kind(
+        "What the loss, gradient norm and loss scale of one attempt did (derived from its step lines).",
+        {
+            "steps": "int", "first_loss": "float", "last_finite_loss": "float", "max_loss": "float", "min_loss": "float", "rise": "float",
+            "nan_steps": "int", "first_nan_step": "int", "finite_before_nan": "int", "nan_grad_steps": "int", "first_nan_grad_step": "int",
+            "nonfinite_at_end": "bool", "finite_loss_at_end": "bool", "skipped_steps": "int", "skipped_at_end": "int", "skipped_share": "float",
+            "scale_first": "float", "scale_last": "float", "scale_min": "float", "at_floor_steps": "int", "recovered": "bool", "zero_grad_steps": "int",
+            "finished": "bool", "has_scale": "bool", "max_lr": "float",
+        },
+    ),
+    # --- communication ---------------------------------------------------------------------------------------------
+    "watchdog.timeout": Kind(
+        "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, blocking_wait.",
+        {
+            "name": "str", "seq": "int", "op": "str", "numel_in": "int", "numel_out": "int", "limit": "ms", "ran": "ms", "pg": "str", "pg_desc": "str",
+            "pg_rank": "int", "last_enqueued": "int", "last_started": "int", "last_completed": "int", "from_rank": "int",
+        },
+    ),
+    "watchdog.heartbeat": Kind("The watchdog thread itself got stuck.", {"name": "str", "limit": "seconds"}),
+    "collective.timeout": Kind("A gloo collective or a barrier timed out.", {"name": "str", "limit": "ms", "missing_ranks": "list", "missing_rank": "int"}),
+    "collective.mismatch": Kind(
+        "Ranks are in different collectives, or in one with different sizes or types.",
+        {"name": "str", "rank_a": "int", "rank_b": "int", "difference": "str", "got": "bytes", "expected": "bytes", "seq": "int", "op": "str"},
+    ),
+    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, store, remote_error.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
+    "rendezvous.error": Kind(
+        "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
+        {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "port": "int", "missing_rank": "int", "key": "str"},
+    ),
+    "port.in_use": Kind("A port to listen on is taken.", {"name": "str", "port": "int"}),
+    "nccl.error": Kind("An NCCL call failed, as torch reports it; name is NCCL's error in slug form (unhandled_cuda, unhandled_system, internal, invalid_argument, invalid_usage, remote, in_progress, timeout).", {"name": "str", "version": "version", "last_error": "str", "where": "str"}),
+    "nccl.warn": Kind(
+        "An NCCL WARN line that names its fault; name is a slug.",
+        {"name": "str", "file": "str", "device": "int", "text": "str", "peer": "str", "hca": "str", "status": "int", "vendor": "int", "interface": "str", "rank_a": "int", "rank_b": "int", "bus_id": "str", "got": "int", "expected": "int", "errno": "int", "version_a": "version", "version_b": "version", "path": "str", "wanted": "int"},
+    ),
+    "nccl.info": Kind("A fact from NCCL INFO lines; name is a slug.", {"name": "str", "device": "int", "interface": "str", "transport": "str", "hca": "str", "variable": "str", "value": "str", "peer_rank": "int", "channels": "int", "nodes": "int"}),
+    # --- devices ------------------------------------------------------------------------------------------------------
+    "xid": Kind(
+        "The NVIDIA driver logged an Xid.",
+        {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str"},
+    ),
+    "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
+    "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}),
+    "gpu.state": Kind("A reading from `nvidia-smi -q` given as a file.", {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str"}),
+    "cuda.error": Kind("A CUDA error that is not an OOM; name: illegal_access, misaligned, launch_failure, device_assert, no_kernel_image, invalid_device, ...", {"name": "str", "code": "int", "text": "str", "kernel": "str", "index": "str"}),
+    "cublas.error": Kind("A cuBLAS, cuDNN or cuSOLVER status; name is the status in lower case without prefix.", {"name": "str", "library": "str", "call": "str"}),
+    # --- environment ---------------------------------------------------------------------------------------------------
+    "env.error": Kind("The environment lacks something; name is a slug (no_driver, no_gpu, driver_old, arch, bf16_unsupported, open_files, ...).", {"name": "str", "what": "str", "have": "version", "need": "version", "text": "str", "gpu": "str", "arch": "str"}),
+    "build.error": Kind("An extension cannot be built, found or loaded; name is a slug.", {"name": "str", "op": "str", "what": "str", "have": "version", "need": "version"}),
+    "abi.error": Kind("A binary does not fit another; name: undefined_symbol, glibc, missing_library, torch_mismatch.", {"name": "str", "symbol": "str", "library": "str", "have": "version", "need": "version"}),
+    "import.error": Kind("A Python package is missing or of another version; name: missing, cannot_import, api.", {"name": "str", "module": "str", "symbol": "str", "have": "version", "need": "version"}),
+    # --- configuration ---------------------------------------------------------------------------------------------------
+    "config.error": Kind(
+        "A framework refuses its configuration; name is a slug.",
+        {"name": "str", "framework": "str", "key": "str", "value": "str", "given": "int", "micro": "int", "accumulation": "int", "dp": "int", "wanted": "int", "allowed": "str", "text": "str", "source": "str"},
+    ),
+    # --- files, checkpoints, launch ------------------------------------------------------------------------------------------
+    "file.error": Kind("A file or disk problem; name: missing, corrupt, no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
+    "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
+    "process.exit": Kind("A launcher says how a worker ended.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
+    "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
+    "jit.lock": Kind("A rank builds, or waits for the build of, a JIT extension.", {"name": "str", "op": "str", "path": "str"}),
+}
+# fmt: on
+
+
+def convert(kind: str, name: str, text: Any) -> Any:
+    """A captured text as the value its field's type asks for; None where it does not parse. ``kind`` must be known."""
+    if text is None or not isinstance(text, str):
+        return text
+    type_ = KINDS[kind].type_of(name)
+    try:
+        match type_:
+            case "int":
+                return int(text.replace(",", ""))
+            case "float":
+                return float(text)
+            case "bytes":
+                return units.parse_size(text)
+            case "seconds":
+                return units.parse_duration(text)
+            case "ms":
+                return float(text) / 1000
+            case "hex":
+                return int(text, 16)
+            case "bool":
+                return text.strip().lower() in ("1", "true", "yes", "fatal")
+            case "list":
+                return tuple(part for part in text.replace("[", "").replace("]", "").replace(",", " ").split())
+            case _:
+                return text.strip()
+    except ValueError:
+        return None
+
+
+def with_computed(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """``fields`` with the kind's computed fields added where they can be computed."""
+    result = dict(fields)
+    for name, (_, compute) in KINDS[kind].computed.items():
+        value = compute(fields)
+        if value is not None:
+            result[name] = value
+    return result
+
+
+def show(kind: str, name: str, value: Any) -> str:
+    """A field's value as a person reads it: sizes and durations with their unit, numbers grouped."""
+    type_ = KINDS[kind].type_of(name) if kind in KINDS else None
+    if type_ == "bytes":
+        return units.format_size(value)
+    if type_ in ("seconds", "ms"):
+        return units.format_duration(value)
+    if isinstance(value, float):
+        return units.format_count(value) if abs(value) < 1e6 else f"{value:.3g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(part) for part in value)
+    return str(value)

@@ -1,0 +1,29 @@
+"""The errors that a person is meant to read. Each one says what, where and what to do; none is a traceback."""
+
+from __future__ import annotations
+
+
+class MemdoctorError(Exception):
+    """Base of the errors that the command line prints as one line; ``exit_code`` is what the process ends with."""
+
+    exit_code = 3
+
+
+class InputError(MemdoctorError):
+    """An input cannot be read, or the command was used wrongly (exit 2).
+
+    The text names the file, the place in it where there is one, and what to do.
+    """
+
+    exit_code = 2
+
+
+class RuleError(MemdoctorError):
+    """A rule, signal or table file is broken (exit 2): ``path:line: what is wrong`` and a hint."""
+
+    exit_code = 2
+
+    def __init__(self, path: str, line: int | None, problem: str, hint: str = "") -> None:
+        self.path, self.line, self.problem, self.hint = path, line, problem, hint
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {problem}" + (f" ({hint})" if hint else ""))

@@ -1,0 +1,222 @@
+"""The vocabulary: what memdoctor learns (Fact), what it could not learn (Skip), what it says (Diagnosis, Report).
+
+All types are frozen. Sizes are bytes, durations seconds, ranks global unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "note"]
+Confidence = Literal["certain", "likely", "possible"]
+Ended = Literal["completed", "failed", "killed", "cut", "running", "unknown"]
+Value = Any  # a field's value: None, bool, int, float, str, tuple or mapping of such; catalog.py types each field
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+CONFIDENCES: tuple[Confidence, ...] = ("certain", "likely", "possible")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A moment as a log prints it.
+
+    ``epoch`` (seconds) orders moments; a moment without a zone counts as UTC, so only moments of one clock compare exactly.
+    ``iso`` is ISO 8601 as printed: with a zone only where the log has one.
+    """
+
+    epoch: float
+    iso: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a fact was learnt. ``line`` is 1-based and counts ``\\n`` only; ``excerpt`` is the line as read, unshortened."""
+
+    source: str
+    path: str | None = None
+    line: int | None = None
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that was learnt. ``kind`` is in catalog.py, which types every field.
+
+    ``seq`` is the reading order: within one file it follows the lines. ``event`` is equal for facts that tell of one event (one
+    line, one traceback, one chain of exceptions). ``time`` is the fact's own stamp; ``after`` is the last stamp read before it in the
+    same file, a lower bound where ``time`` is None.
+    """
+
+    kind: str
+    fields: Mapping[str, Value]
+    origin: Origin
+    rank: int | None = None
+    host: str | None = None
+    time: Stamp | None = None
+    attempt: int = 1
+    seq: int = 0
+    event: str = ""
+    after: Stamp | None = None
+
+    def get(self, name: str) -> Value:
+        """The field ``name``, or one of ``rank``, ``host``, ``attempt``; None where it is unknown."""
+        if name in ("rank", "host", "attempt"):
+            return getattr(self, name)
+        return self.fields.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Something that could not be looked at: which source, which kinds of facts are therefore unknown, and why."""
+
+    source: str
+    reason: str
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    path: str | None
+    line: int | None
+    rank: int | None
+    time: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to do, for one framework or for all. ``do`` is a sentence; ``command`` and ``config`` are to paste."""
+
+    id: str
+    do: str
+    command: str | None = None
+    config: str | None = None
+    risk: Literal["safe", "costly", "changes-results"] = "safe"
+    saves: str | None = None
+    repro: str | None = None
+    framework: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing memdoctor says: one per rule and incident, ranks merged."""
+
+    id: str
+    rule: str
+    cause: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    why: str
+    not_this: str
+    title: str
+    action: str
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    count: int = 1
+    first_time: Stamp | None = None
+    iteration: int | None = None
+    attempt: int = 1
+    state: Literal["suspected", "confirmed", "refuted", "undecided"] = "suspected"
+    explained_by: str | None = None
+    recovered: bool = False
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An attempt that failed, with the cause of it. ``diagnoses`` are ids."""
+
+    attempt: int
+    root_cause: str | None
+    diagnoses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    path: str
+    bytes: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the inputs say about the job itself."""
+
+    frameworks: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    world_size: int | None = None
+    ranks_seen: int = 0
+    attempts: int = 1
+    ended: Ended = "unknown"
+    first_iteration: int | None = None
+    last_iteration: int | None = None
+    first_time: Stamp | None = None
+    last_time: Stamp | None = None
+    args: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a command found; every format renders this and nothing else."""
+
+    command: str
+    inputs: tuple[InputFile, ...]
+    run: Run
+    root_cause: str | None
+    confidence: Confidence | None
+    action: str | None
+    candidates: tuple[str, ...] = ()
+    hosts_to_exclude: tuple[str, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    not_checked: tuple[tuple[str, str], ...] = ()
+    skips: tuple[Skip, ...] = ()
+    series: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The shape of a log line (and of the lines that follow it) and the fact it makes; see rules/README.md.
+
+    Patterns are kept as text: the reader compiles one when a line first passes its gate, so that start-up stays cheap.
+    """
+
+    id: str
+    fact: str
+    has: tuple[str, ...]
+    match: str
+    more: tuple[str, ...] = ()
+    set: Mapping[str, Value] = field(default_factory=dict)
+    until: str | None = None
+    max_lines: int = 30
+    rows: tuple[str, ...] = ()
+    pairs: str | None = None
+    sample: str = ""
+    seen: str = ""
+    path: str = ""
+    line: int = 0
+
+    @property
+    def block(self) -> bool:
+        """True where the fact goes on over following lines."""
+        return self.until is not None or bool(self.rows) or self.pairs is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What reading logs yielded.
+
+    ``facts`` are in reading order and bounded (the first and last few of each kind, name, rank and attempt); ``counts`` are exact:
+    (kind, name, rank, attempt) -> how many. ``series`` holds one compact series of steps per attempt (see sources/logs/steps.py).
+    """
+
+    facts: tuple[Fact, ...]
+    inputs: tuple[InputFile, ...]
+    skips: tuple[Skip, ...]
+    counts: Mapping[tuple[str, str, int | None, int], int]
+    series: Mapping[int, Any]
+    ended: Mapping[str, str] = field(default_factory=dict)
