@@ -89,12 +89,12 @@ def _oom_others_share(fields: Mapping[str, Any]) -> float | None:
     if not capacity:
         return None
     if fields.get("others") is not None:
-        return float(fields["others"]) / capacity
+        return float(fields["others"] / capacity)
     reserved = fields.get("reserved")
     if reserved is None and fields.get("allocated") is not None and fields.get("cached") is not None:
         reserved = fields["allocated"] + fields["cached"]
     if reserved is not None and fields.get("free") is not None and fields.get("in_process") is None:
-        return float(capacity - fields["free"] - reserved) / capacity  # context and NCCL buffers of this process are in it too
+        return float((capacity - fields["free"] - reserved) / capacity)  # context and NCCL buffers of this process are in it too
     return None
 
 

@@ -19,7 +19,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.match(text)
     if match is None:
         raise ValueError(f"not a size: {text!r}")
-    return round(float(match[1].replace(",", "")) * 1024 ** _POWER[match[2].lower()])
+    return round(float(match[1].replace(",", "")) * 1024.0 ** _POWER[match[2].lower()])
 
 
 def format_size(size: float) -> str:
