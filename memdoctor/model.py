@@ -207,16 +207,38 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRead:
+    """What reading one file yielded besides facts.
+
+    ``number`` is the file's place in the reading order (the high bits of every ``Fact.seq``); ``epochs`` how many attempts the file
+    alone tells apart; ``attempt`` the attempt that its name tells, ``rank`` likewise; ``series`` its step lines (sources/logs/steps.py).
+    """
+
+    path: str
+    number: int
+    rank: int | None
+    attempt: int | None
+    first: Stamp | None
+    last: Stamp | None
+    epochs: int
+    lines: int
+    truncated: bool
+    ends_mid_line: bool
+    age: float | None
+    ranks: frozenset[int]
+    series: Any
+
+
+@dataclass(frozen=True, slots=True)
 class LogFacts:
     """What reading logs yielded.
 
     ``facts`` are in reading order and bounded (the first and last few of each kind, name, rank and attempt); ``counts`` are exact:
-    (kind, name, rank, attempt) -> how many. ``series`` holds one compact series of steps per attempt (see sources/logs/steps.py).
+    (kind, name, rank, attempt within its file) -> how many.
     """
 
     facts: tuple[Fact, ...]
     inputs: tuple[InputFile, ...]
     skips: tuple[Skip, ...]
     counts: Mapping[tuple[str, str, int | None, int], int]
-    series: Mapping[int, Any]
-    ended: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[FileRead, ...] = ()
