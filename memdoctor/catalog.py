@@ -10,6 +10,7 @@ Most kinds have a ``name``: a slug, set by the signal, that tells the shapes of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,28 +84,68 @@ def _oom_unused_share(fields: Mapping[str, Any]) -> float | None:
     return unused / capacity if unused is not None and capacity else None
 
 
+def _oom_reserved(fields: Mapping[str, Any]) -> int | None:
+    """What the caching allocator held, whatever the torch version printed."""
+    if fields.get("reserved") is not None:
+        return int(fields["reserved"])
+    allocated, unused = fields.get("allocated"), _oom_unused(fields)
+    return int(allocated) + unused if allocated is not None and unused is not None else None
+
+
+_OOM_PROCESS = re.compile(r"Process (\d+) has ([\d.]+ \w+) memory in use")
+_OOM_OVERHEAD = 8 * 1024**3  # a process holds its context, NCCL and cuBLAS buffers outside the allocator: hardly ever more than this
+
+
+def _oom_processes(fields: Mapping[str, Any]) -> tuple[int | None, list[tuple[str, int]]]:
+    """The bytes of this process, and (pid, bytes) of the others, out of the "Process N has ..." part of the message.
+
+    In a container pids do not match, so this process is listed as a foreign one and "this process has" is missing: then it is the
+    entry that holds about what the allocator had reserved.
+    """
+    listed = [(pid, units.parse_size(size)) for pid, size in _OOM_PROCESS.findall(fields.get("processes") or "")]
+    own, reserved = fields.get("in_process"), _oom_reserved(fields)
+    if own is not None or not listed:
+        return own, listed
+    near = [entry for entry in listed if reserved is None or 0.99 * reserved <= entry[1] <= reserved + _OOM_OVERHEAD]
+    if not near or (reserved is None and len(listed) > 1):
+        return None, listed
+    mine = min(near, key=lambda entry: entry[1])
+    listed.remove(mine)
+    return mine[1], listed
+
+
+def _oom_own(fields: Mapping[str, Any]) -> int | None:
+    return _oom_processes(fields)[0]
+
+
+def _oom_others(fields: Mapping[str, Any]) -> int | None:
+    """Bytes that other processes hold; None where the message does not tell (before torch 2.1)."""
+    own, others = _oom_processes(fields)
+    return None if own is None and not others else sum(size for _, size in others)
+
+
+def _oom_other_pids(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    return tuple(pid for pid, _ in _oom_processes(fields)[1]) or None
+
+
 def _oom_others_share(fields: Mapping[str, Any]) -> float | None:
-    """Share of the card that other processes hold; from what is missing where the message has no "Process N" part."""
-    capacity = fields.get("capacity")
-    if not capacity:
-        return None
-    if fields.get("others") is not None:
-        return float(fields["others"] / capacity)
-    reserved = fields.get("reserved")
-    if reserved is None and fields.get("allocated") is not None and fields.get("cached") is not None:
-        reserved = fields["allocated"] + fields["cached"]
-    if reserved is not None and fields.get("free") is not None and fields.get("in_process") is None:
-        return float((capacity - fields["free"] - reserved) / capacity)  # context and NCCL buffers of this process are in it too
-    return None
+    """Share of the card that other processes hold."""
+    others, capacity = _oom_others(fields), fields.get("capacity")
+    return others / capacity if others is not None and capacity else None
+
+
+def _oom_unexplained_share(fields: Mapping[str, Any]) -> float | None:
+    """Share of the card that is neither free nor in the allocator: contexts and NCCL buffers of this process, and other processes."""
+    capacity, free, reserved = fields.get("capacity"), fields.get("free"), _oom_reserved(fields)
+    return (capacity - free - reserved) / capacity if capacity and free is not None and reserved is not None else None
 
 
 def _oom_non_torch(fields: Mapping[str, Any]) -> int | None:
-    inside, allocated, unused = fields.get("in_process"), fields.get("allocated"), _oom_unused(fields)
-    return inside - allocated - unused if inside is not None and allocated is not None and unused is not None else None
+    """What this process holds outside the allocator: CUDA context, NCCL, cuBLAS."""
+    own, reserved = _oom_own(fields), _oom_reserved(fields)
+    return own - reserved if own is not None and reserved is not None else None
 
 
-# One line a kind where it fits: the table is read more often than it is changed.
-# fmt: off
 KINDS: Mapping[str, Kind] = {
     # --- the run -------------------------------------------------------------------------------------------------
     "run.start": Kind("A job or a restart begins (printed once per job or node, not per rank).", {"name": "str", "agent_pid": "int"}),
@@ -137,14 +178,18 @@ KINDS: Mapping[str, Kind] = {
         "A GPU allocation failed; name: torch, driver, cublas, cudnn, nccl, async_allocator.",
         {
             "name": "str", "gpu": "int", "tried": "bytes", "capacity": "bytes", "free": "bytes", "allocated": "bytes", "reserved": "bytes",
-            "unallocated": "bytes", "cached": "bytes", "in_process": "bytes", "others": "bytes", "other_pids": "list", "private_pools": "bytes",
+            "unallocated": "bytes", "cached": "bytes", "in_process": "bytes", "processes": "str", "private_pools": "bytes",
             "allowed": "bytes", "backend": "str", "call": "str",
         },
         {
             "unused": ("bytes", _oom_unused),
             "unused_over_tried": ("float", _oom_unused_ratio),
             "unused_over_capacity": ("float", _oom_unused_share),
+            "own": ("bytes", _oom_own),
+            "others": ("bytes", _oom_others),
+            "other_pids": ("list", _oom_other_pids),
             "others_over_capacity": ("float", _oom_others_share),
+            "unexplained_over_capacity": ("float", _oom_unexplained_share),
             "allocated_over_capacity": _ratio("allocated", "capacity"),
             "tried_over_capacity": _ratio("tried", "capacity"),
             "non_torch": ("bytes", _oom_non_torch),
