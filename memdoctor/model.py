@@ -242,3 +242,29 @@ class LogFacts:
     skips: tuple[Skip, ...]
     counts: Mapping[tuple[str, str, int | None, int], int]
     files: tuple[FileRead, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """A step line, as a sign of progress: where it stands in the reading order, and when (epoch seconds) where it tells."""
+
+    seq: int
+    path: str
+    rank: int | None
+    iteration: int
+    epoch: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptInfo:
+    """One attempt of the job. ``debris_of``: the attempt whose leavings (a taken port, a dead store) alone made this one fail."""
+
+    number: int
+    status: Ended
+    debris_of: int | None = None
+    steps: tuple[StepMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    attempts: tuple[AttemptInfo, ...] = ()

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Mapping
 
 NAN = math.nan
+KEEP = 4  # lines whose text is kept from the start, and of the first bad ones
 COLUMNS = ("iteration", "loss", "grad_norm", "scale", "lr", "skipped", "nan", "ms")
 
 # Gates: a segment that holds none of them is no step line.
@@ -107,10 +108,11 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
 class Series:
     """The step lines of one file, a column each, in reading order. Absent values are NaN with a bit set in ``absent``.
 
-    ``seq`` is the reading order of the line, ``epoch`` its time (NaN where it prints none), ``line`` its number.
+    ``seq`` is the reading order of the line, ``epoch`` its time (NaN where it prints none), ``line`` its number. ``kept`` holds the text
+    of a few lines worth showing: the first ones, the first with a loss or norm that is no number, and the last.
     """
 
-    __slots__ = ("_minutes", "_total", "absent", "columns", "epoch", "line", "path", "seq", "shapes")
+    __slots__ = ("_bad", "_minutes", "_total", "absent", "columns", "epoch", "kept", "last", "line", "path", "seq", "shapes")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -120,6 +122,9 @@ class Series:
         self.absent = array("B")
         self.columns: dict[str, array[float]] = {name: array("d") for name in COLUMNS}
         self.shapes: dict[str, int] = {}
+        self.kept: dict[int, bytes] = {}
+        self.last: bytes = b""
+        self._bad = 0
         self._total = 0.0
         self._minutes: dict[bytes, float] = {}
 
@@ -149,6 +154,16 @@ class Series:
         self.seq.append(seq)
         self.line.append(line)
         self.epoch.append(self._time(raw, parse))
+        bad = not (math.isfinite(step.get("loss", 0.0)) and math.isfinite(step.get("grad_norm", 0.0))) or step.get("skipped", 0.0) > 0
+        if len(self.seq) <= KEEP or (bad and self._bad < KEEP):
+            self._bad += bad
+            self.kept[line] = raw[:600]
+        self.last = raw
+
+    def text(self, index: int) -> str:
+        """The line of a step as read, '' where it was not kept."""
+        raw = self.last if index == len(self) - 1 else self.kept.get(self.line[index], b"")
+        return raw.decode("utf-8", "replace")
 
     def is_absent(self, index: int, name: str) -> bool:
         return bool(self.absent[index] & (1 << COLUMNS.index(name)))
