@@ -1,0 +1,218 @@
+"""One rule file → a Rule, checked against the catalogue; what concerns several files is checked in load.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from memdoctor import catalog
+from memdoctor.engine import message, schema, versions
+from memdoctor.engine.conditions import Names, field_type, read_condition
+from memdoctor.engine.fields import Faults, Reader, suggest
+from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, leaves
+from memdoctor.engine.yaml_strict import Keys, Node, Text
+from memdoctor.model import CONFIDENCES, SEVERITIES, Fix
+
+KEYS = (
+    "id", "cause", "title", "status", "severity", "confidence", "applies", "when", "about", "over", "message", "why", "fixes", "action",
+    "not_this", "explains", "refs",
+)  # fmt: skip
+REQUIRED = ("id", "cause", "title", "status", "severity", "confidence", "when", "message", "why", "action")
+FIX_KEYS = ("id", "do", "framework", "command", "config", "risk", "saves", "repro")
+FRAMEWORKS = (
+    "torch", "pytorch", "megatron-lm", "megatron-core", "deepspeed", "nccl", "transformer-engine", "apex", "transformers", "accelerate",
+    "lightning", "nemo", "flash-attn", "triton", "cuda", "driver", "python", "slurm", "torchrun", "xformers", "bitsandbytes", "peft",
+)  # fmt: skip
+_FIX_ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a rule may name: causes, repros, and names of facts."""
+
+    causes: frozenset[str]
+    repros: frozenset[str]
+    names: Names
+
+
+def read_rule(node: Node, faults: Faults, known: Known, id_: str) -> tuple[Rule | None, Mapping[str, int]]:
+    """The rule of the file whose path asks for the id ``id_`` (None where it is unusable), and the lines of the rules it names in ``over``."""
+    reader = Reader(node, faults, "the rule", KEYS, REQUIRED)
+    given = reader.text("id")
+    if given and given != id_:
+        faults.add(reader.nodes["id"], f"the id is '{given}', but the path says '{id_}'", "the id of a rule is its path")
+    cause = reader.text("cause")
+    if cause and cause not in known.causes:
+        faults.add(reader.nodes["cause"], f"no cause is called '{cause}'", suggest(cause, known.causes))
+    status = reader.choice("status", schema.STATUSES)
+    severity = reader.choice("severity", SEVERITIES)
+    for key in ("title", "message", "why"):
+        reader.text(key, optional=False)
+    if status == "stable":
+        for key in ("not_this", "fixes"):
+            if not reader.has(key) and not (key == "fixes" and severity == "note"):
+                faults.add(reader.line, f"a stable rule needs '{key}'", "")
+    when = read_condition(reader.nodes["when"], faults, known.names) if "when" in reader.nodes else None
+    about = reader.text("about") or None
+    text = reader.text("message", one_line=True)
+    if when is not None:
+        _check_event(reader, when, about, text, faults)
+    over = reader.texts("over", single=True)
+    rule = Rule(
+        id=id_,
+        cause=cause,
+        title=reader.text("title", one_line=True),
+        status=status,
+        severity=cast(Any, severity),
+        confidence=cast(Any, reader.choice("confidence", CONFIDENCES)),
+        when=when if when is not None else AllOf(()),
+        message=text,
+        why=reader.text("why"),
+        action=reader.choice("action", schema.ACTIONS),
+        not_this=reader.text("not_this"),
+        applies=_applies(reader, faults),
+        about=about,
+        over=tuple(name for name, _ in over),
+        fixes=_fixes(reader, faults, known, severity),
+        explains=_explains(reader, faults, known),
+        refs=_refs(reader, faults),
+        path=faults.path,
+    )
+    return (None if faults.errors else rule), dict(over)
+
+
+def _check_event(reader: Reader, when: Condition, about: str | None, text: str, faults: Faults) -> None:
+    positive = leaves(when)
+    if not positive:
+        faults.add(reader.nodes["when"], "'when' asks for no fact that is there", "a condition that is not under 'none' is the event")
+        return
+    if about is not None and about not in {leaf.fact for leaf in positive}:
+        faults.add(
+            reader.nodes["about"], f"'about' is '{about}', but no condition asks for it", suggest(about, {leaf.fact for leaf in positive})
+        )
+        return
+    kinds = sorted({leaf.fact for leaf in first_leaves(when, about)})
+    where = reader.nodes.get("message")
+    try:
+        parts = message.parse(text)
+    except ValueError as error:
+        faults.add(where, f"the message does not parse: {error}", "")
+        return
+    for part in parts:
+        for name in part.fields:
+            lacking = [kind for kind in kinds if name not in message.SPECIAL and field_type(kind, name) is None]
+            if len(lacking) == len(kinds):
+                known = [
+                    *message.SPECIAL,
+                    *(field for kind in kinds for field in (*catalog.KINDS[kind].fields, *catalog.KINDS[kind].computed)),
+                ]
+                faults.add(
+                    where, f"the message names '{{{name}}}', which is no field of {' or '.join(kinds)}", suggest(name, known, list_up_to=30)
+                )
+            elif lacking and not part.optional:
+                faults.add(where, f"the message names '{{{name}}}', which {', '.join(lacking)} has not", "put that part in [...]")
+    _check_references(reader, when, kinds, faults)
+
+
+def _check_references(reader: Reader, when: Condition, kinds: list[str], faults: Faults) -> None:
+    for leaf in _all_leaves(when):
+        for test in leaf.where:
+            if test.of_first is None:
+                continue
+            wrong = [kind for kind in kinds if field_type(kind, test.of_first) is None]
+            if wrong:
+                faults.add(
+                    reader.nodes["when"],
+                    f"$first.{test.of_first}: {wrong[0]} has no such field",
+                    suggest(test.of_first, catalog.KINDS[wrong[0]].fields),
+                )
+                continue
+            own, other = field_type(leaf.fact, test.field), field_type(kinds[0], test.of_first)
+            if _family(own) != _family(other):
+                faults.add(reader.nodes["when"], f"'{test.field}' is of the type {own}, $first.{test.of_first} of the type {other}", "")
+
+
+def _family(type_: str | None) -> str:
+    return {"int": "number", "float": "number", "ms": "seconds", "hex": "number", "version": "str", "any": "str"}.get(
+        type_ or "", type_ or ""
+    )
+
+
+def _all_leaves(condition: Condition) -> list[Leaf]:
+    return [condition] if isinstance(condition, Leaf) else [leaf for part in condition.parts for leaf in _all_leaves(part)]
+
+
+def _applies(reader: Reader, faults: Faults) -> dict[str, str]:
+    if not reader.has("applies"):
+        return {}
+    node = reader.nodes["applies"]
+    if not isinstance(node, Keys):
+        faults.add(node, "'applies' must be a mapping of frameworks to version ranges", 'applies: {torch: ">=1.4"}')
+        return {}
+    result = {}
+    for name, value in node.nodes.items():
+        if name not in FRAMEWORKS:
+            faults.add(node.lines[name], f"no framework is called '{name}'", suggest(name, FRAMEWORKS))
+        elif not isinstance(value, Text):
+            faults.add(value, f"the versions of '{name}' must be text", 'such as ">=1.4, <2.6"')
+        else:
+            try:
+                versions.parse_range(value.value)
+                result[name] = value.value
+            except ValueError as error:
+                faults.add(value, str(error), 'such as ">=1.4, <2.6", or "*" for any version')
+    return result
+
+
+def _fixes(reader: Reader, faults: Faults, known: Known, severity: str) -> tuple[Fix, ...]:
+    result: list[Fix] = []
+    for number, node in enumerate(reader.items("fixes"), 1):
+        fix = Reader(node, faults, f"fix {number}", FIX_KEYS, required=("id", "do"))
+        id_ = fix.text("id")
+        if id_ and not _FIX_ID.fullmatch(id_):
+            faults.add(fix.nodes["id"], f"'{id_}' is no id", "lower case, digits and dashes, such as lower-micro-batch")
+        if id_ in [other.id for other in result]:
+            faults.add(fix.nodes["id"], f"two fixes have the id '{id_}'", "")
+        repro = fix.text("repro") or None
+        if repro is not None and repro not in known.repros:
+            faults.add(
+                fix.nodes["repro"], f"there is no repro '{repro}'", suggest(repro, known.repros) or "leave it null until there is one"
+            )
+        framework = fix.choice("framework", FRAMEWORKS) or None
+        risk = fix.choice("risk", schema.RISKS, "safe")
+        do = fix.text("do", optional=False)
+        result.append(
+            Fix(
+                id_,
+                do,
+                fix.text("command") or None,
+                fix.text("config") or None,
+                cast(Any, risk),
+                fix.text("saves") or None,
+                repro,
+                framework,
+            )
+        )
+    return tuple(result)
+
+
+def _explains(reader: Reader, faults: Faults, known: Known) -> tuple[Explains, ...]:
+    result = []
+    for node in reader.items("explains"):
+        entry = Reader(node, faults, "an entry of 'explains'", ("cause", "link", "before"), required=("cause", "link"))
+        cause = entry.text("cause")
+        if cause and not any(fnmatchcase(name, cause) for name in known.causes):
+            faults.add(entry.nodes["cause"], f"'{cause}' matches no cause", suggest(cause, known.causes))
+        result.append(Explains(cause, entry.choice("link", schema.LINKS), entry.duration("before")))
+    return tuple(result)
+
+
+def _refs(reader: Reader, faults: Faults) -> tuple[str, ...]:
+    refs = reader.texts("refs")
+    for text, line in refs:
+        if not text.startswith(("https://", "http://")):
+            faults.add(line, f"'{text}' is no web address", "it begins with https://")
+    return tuple(text for text, _ in refs)

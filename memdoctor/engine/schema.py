@@ -1,0 +1,137 @@
+"""What a rule file holds once it is read: plain frozen data. How the files look is in rules/README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memdoctor.model import Confidence, Fix, Severity, Value
+
+STATUSES = ("draft", "stable")
+ACTIONS = ("restart", "fix-config", "fix-code", "exclude-hosts", "call-hardware", "none")
+RISKS = ("safe", "costly", "changes-results")
+LINKS = ("job", "host", "rank", "group", "device")
+JOINS = ("rank", "host", "attempt")
+OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "has", "exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One comparison of ``where``: the fact's ``field`` with a constant, or with the field ``of_first`` of the first fact.
+
+    ``value`` is in the units of facts (bytes, seconds); a tuple for ``in`` (any of them) and ``has`` (all of them).
+    """
+
+    field: str
+    op: str
+    value: Value = None
+    of_first: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """At least ``ge`` facts; with ``distinct``, that many values of a field; with ``within`` (seconds), in that span of time."""
+
+    ge: int
+    distinct: str | None = None
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A fact of one kind that passes all of ``where``; ``same`` says by what it is joined with the first fact.
+
+    ``confidence`` stands only on the branches of an ``any`` (here and in the other conditions); None means the rule's own.
+    """
+
+    fact: str
+    where: tuple[Comparison, ...] = ()
+    same: tuple[str, ...] = ()
+    count: Count | None = None
+    confidence: Confidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple[Condition, ...]
+    confidence: Confidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple[Condition, ...]
+    confidence: Confidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf:
+    """``none:`` holds where no part does."""
+
+    parts: tuple[Condition, ...]
+    confidence: Confidence | None = None
+
+
+Condition = Leaf | AllOf | AnyOf | NoneOf
+
+
+@dataclass(frozen=True, slots=True)
+class Explains:
+    """Causes (a glob) that are only consequences, over which link, and up to how many seconds after."""
+
+    cause: str
+    link: str
+    before: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. ``path`` is the file it was read from, as errors show it; ``applies`` maps a framework to a version range."""
+
+    id: str
+    cause: str
+    title: str
+    status: str
+    severity: Severity
+    confidence: Confidence
+    when: Condition
+    message: str
+    why: str
+    action: str
+    not_this: str = ""
+    applies: Mapping[str, str] = field(default_factory=dict)
+    about: str | None = None
+    over: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    explains: tuple[Explains, ...] = ()
+    refs: tuple[str, ...] = ()
+    path: str = ""
+
+
+def leaves(condition: Condition) -> list[Leaf]:
+    """The leaves that are not under ``none``, in the order of the file."""
+    if isinstance(condition, Leaf):
+        return [condition]
+    if isinstance(condition, NoneOf):
+        return []
+    return [leaf for part in condition.parts for leaf in leaves(part)]
+
+
+def first_leaves(condition: Condition, about: str | None = None) -> list[Leaf]:
+    """The leaves whose facts are the event that the rule explains: one, or one for each branch of an ``any`` that holds it."""
+    if isinstance(condition, Leaf):
+        return [condition]
+    if isinstance(condition, NoneOf):
+        return []
+    if isinstance(condition, AnyOf):
+        return [leaf for part in condition.parts for leaf in first_leaves(part, about)]
+    part = first_part(condition, about)
+    return [] if part is None else first_leaves(part, about)
+
+
+def first_part(condition: AllOf, about: str | None) -> Condition | None:
+    """The part of an ``all`` that holds the event: the first with a leaf of the kind ``about``, else the first with any leaf."""
+    holding = [part for part in condition.parts if leaves(part)]
+    for part in holding:
+        if about is not None and any(leaf.fact == about for leaf in leaves(part)):
+            return part
+    return holding[0] if holding else None
