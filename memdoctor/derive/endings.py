@@ -1,0 +1,96 @@
+"""How each attempt ended: completed, failed, killed, cut off, still running or unknown; and the fact that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memdoctor.model import Ended, Fact, FileRead, Origin, StepMark
+
+RUNNING = 120.0  # seconds since the file changed within which a log without an end counts as one of a live job
+NEAR_END = 40  # lines before the end of a file in which an error-like line is taken for the reason of the end
+_KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "sighup", "evicted")
+_FATAL = ("exception", "native.crash", "rendezvous.error", "port.in_use", "collective.mismatch", "collective.timeout", "config.error")
+
+
+def how_it_ended(facts: Sequence[Fact], steps: Sequence[StepMark], files: Sequence[FileRead], *, last: bool) -> tuple[Ended, Fact | None]:
+    """Status of one attempt, and the fact that shows it best (None where nothing does).
+
+    ``facts`` and ``steps`` are the attempt's; ``last`` tells whether a later attempt exists.
+    """
+    exits = [fact for fact in facts if _is_failure(fact)]
+    kills = [fact for fact in facts if fact.kind == "scheduler" and fact.fields.get("name") in _KILLS]
+    done = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") == "completed"]
+    ended = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed")]
+    raised = [fact for fact in facts if fact.kind in _FATAL and _uncaught(fact) and not _progress_after(fact, steps)]
+    if exits:
+        return ("killed", kills[0]) if kills and _before(kills[0], exits[0]) else ("failed", _best_exit(exits))
+    if kills:
+        return "killed", kills[0]
+    if done and not any(_before(done[-1], fact) for fact in raised):
+        return "completed", done[-1]
+    if ended:
+        return ("failed" if ended[0].fields.get("name") == "failed" else "killed"), ended[0]
+    if raised:
+        return "failed", raised[0]
+    if done:
+        return "completed", done[-1]
+    lines = {file.number: file.lines for file in files}
+    errors = [fact for fact in facts if fact.kind == "error.line" and not _progress_after(fact, steps)]
+    near = [fact for fact in errors if last and (fact.origin.line or 0) > lines.get(fact.seq >> 44, 0) - NEAR_END]
+    if near:
+        return "failed", near[0]
+    if not last:
+        return "unknown", None
+    if any(file.truncated or file.ends_mid_line for file in files):
+        return "cut", None
+    ages = [file.age for file in files if file.age is not None]
+    if steps and ages and min(ages) < RUNNING:
+        return "running", None
+    return "unknown", None
+
+
+def ended_fact(attempt: int, status: Ended, shown_by: Fact | None, files: Sequence[FileRead]) -> Fact:
+    """The derived fact ``run.ended`` of one attempt; it stands where the sign of the end stands, else at the end of the last file."""
+    fields: dict[str, object] = {"status": status}
+    if shown_by is None:
+        file = files[-1]
+        return Fact("run.ended", fields, Origin("derived", file.path, file.lines, ""), None, None, file.last, attempt, (file.number << 44) | (file.lines << 8), f"ended:{attempt}")
+    for name in ("exitcode", "signal", "by", "phase", "iteration", "local_rank"):
+        if shown_by.fields.get(name) is not None:
+            fields[name] = shown_by.fields[name]
+    return Fact(
+        "run.ended", fields, shown_by.origin, shown_by.rank, shown_by.host, shown_by.time, attempt, shown_by.seq, f"ended:{attempt}", shown_by.after
+    )
+
+
+def _is_failure(fact: Fact) -> bool:
+    code = fact.fields.get("exitcode")
+    if fact.kind == "process.exit":
+        return code not in (None, 0, -15, 143) and fact.fields.get("name") != "terminated"
+    return fact.kind == "scheduler" and fact.fields.get("name") in ("task_exit", "task_signal") and (code or fact.fields.get("signal")) not in (None, 0, "SIGTERM", "Terminated")
+
+
+def _uncaught(fact: Fact) -> bool:
+    return not fact.fields.get("logged") and fact.fields.get("owner") != "launcher"
+
+
+def _best_exit(exits: Sequence[Fact]) -> Fact:
+    """The exit that tells most: one with a rank, in the launcher's own line before its box."""
+    return next((fact for fact in exits if fact.rank is not None), exits[0])
+
+
+def _before(first: Fact, second: Fact) -> bool:
+    if first.time is not None and second.time is not None and first.seq >> 44 != second.seq >> 44:
+        return first.time.epoch <= second.time.epoch
+    return first.seq <= second.seq
+
+
+def _progress_after(fact: Fact, steps: Sequence[StepMark]) -> bool:
+    """Two step lines or more after the fact: the job went on."""
+    later = 0
+    for step in steps:
+        if fact.time is not None and step.epoch is not None:
+            later += step.epoch > fact.time.epoch
+        elif step.seq >> 44 == fact.seq >> 44:
+            later += step.seq > fact.seq
+    return later >= 2

@@ -1,0 +1,90 @@
+"""Which rank a fact belongs to, where its own line does not say: by process id, local rank, file or launcher box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memdoctor.model import Fact, FileRead
+
+
+class Places:
+    """What the logs tell of rank ↔ process ↔ local rank ↔ host."""
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        self._by_pid: dict[tuple[str | None, int], set[int]] = {}
+        self._by_local: dict[tuple[str | None, int], set[int]] = {}
+        self._hosts: dict[int, str] = {}
+        self.nodes = 1
+        self.world: int | None = None
+        biggest = max((fact.fields.get("world_size") or 0 for fact in facts if fact.kind == "rank.place"), default=0)
+        hosts: set[str] = set()
+        for fact in facts:
+            if fact.kind == "run.world":
+                self.nodes = max(self.nodes, fact.fields.get("nodes") or 1)
+                self.world = max(self.world or 0, fact.fields.get("world_size") or 0) or None
+            if fact.host is not None and fact.kind in ("rank.place", "process.exit"):
+                hosts.add(fact.host)
+            fields = fact.fields
+            rank = fields.get("of_rank")
+            if rank is None:
+                rank = fact.rank
+            elif fact.kind == "rank.place" and fields.get("world_size") not in (None, biggest):
+                continue  # a rank inside a smaller communicator
+            if rank is None:
+                continue
+            host = fields.get("on_host") or fact.host
+            if host is not None:
+                self._hosts.setdefault(rank, host)
+            pid = fields.get("of_pid") or fields.get("pid")
+            local = fields.get("local") if fields.get("local") is not None else fields.get("local_rank")
+            if pid is not None:
+                self._by_pid.setdefault((host, pid), set()).add(rank)
+                self._by_pid.setdefault((None, pid), set()).add(rank)
+            if local is not None:
+                self._by_local.setdefault((host, local), set()).add(rank)
+                self._by_local.setdefault((None, local), set()).add(rank)
+        self.nodes = max(self.nodes, len(hosts))
+
+    def rank_of(self, fact: Fact) -> int | None:
+        fields = fact.fields
+        if fields.get("of_rank") is not None and fact.kind == "process.exit":
+            return int(fields["of_rank"])
+        if fact.rank is not None:
+            return fact.rank
+        if fields.get("of_rank") is not None:
+            return int(fields["of_rank"])
+        pid = fields.get("of_pid") or fields.get("pid")
+        local = fields.get("local") if fields.get("local") is not None else fields.get("local_rank")
+        for table, key in ((self._by_pid, pid), (self._by_local, local)):
+            if key is None:
+                continue
+            for host in (fact.host, None):
+                ranks = table.get((host, key))
+                if ranks is not None and len(ranks) == 1:
+                    return next(iter(ranks))
+        if local is not None and self.nodes == 1 and fact.kind != "run.start":
+            return int(local)
+        return None
+
+    def host_of(self, rank: int | None) -> str | None:
+        return None if rank is None else self._hosts.get(rank)
+
+
+def place(facts: Sequence[Fact], files: Sequence[FileRead]) -> list[Fact]:
+    """Facts with rank and host filled in where the rest of the logs tells them."""
+    places = Places(facts)
+    result = []
+    for fact in facts:
+        rank = places.rank_of(fact)
+        host = fact.host or places.host_of(rank)
+        result.append(fact if rank == fact.rank and host == fact.host else replace(fact, rank=rank, host=host))
+    return result
+
+
+def ranks_seen(facts: Sequence[Fact], files: Sequence[FileRead]) -> frozenset[int]:
+    """Every rank that a line, a file name or a launcher names."""
+    seen = {fact.rank for fact in facts if fact.rank is not None}
+    for file in files:
+        seen |= file.ranks
+    return frozenset(seen)

@@ -1,0 +1,50 @@
+"""From the facts of the logs to the story of the job: attempts, places, endings, numerics; the door of this package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memdoctor.derive.attempts import number_attempts
+from memdoctor.derive.devices import name_xids
+from memdoctor.derive.endings import ended_fact, how_it_ended
+from memdoctor.derive.numerics import numerics, steps_of
+from memdoctor.derive.placement import place, ranks_seen
+from memdoctor.derive.run import describe
+from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    facts: tuple[Fact, ...]
+    run: Run
+    timeline: Timeline
+
+
+def tell(logs: LogFacts) -> Story:
+    """All facts, with derived ones added, in reading order; the run; and its time line."""
+    files = logs.files
+    facts, starts = number_attempts(logs.facts, files)
+    facts = name_xids(place(facts, files))
+    steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
+    attempts = max([1, *(fact.attempt for fact in facts), *steps])
+    derived: list[Fact] = []
+    infos: list[AttemptInfo] = []
+    for attempt in range(1, attempts + 1):
+        own = [fact for fact in facts if fact.attempt == attempt]
+        parts = steps.get(attempt, [])
+        marks: list[StepMark] = sorted((mark for part in parts for mark in part.marks(part.file.rank)), key=lambda mark: mark.seq)
+        status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
+        infos.append(AttemptInfo(attempt, status, None, tuple(marks)))
+        if files:
+            derived.append(ended_fact(attempt, status, shown_by, files))
+        for part in parts:
+            derived.append(numerics(attempt, part, finished=status == "completed"))
+            low, high = part.iterations()
+            derived.append(_progress(attempt, part.file.path, low, high, len(part), part.series.seq[part.last - 1], part.series.line[part.last - 1]))
+    everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
+    run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
+    return Story(tuple(everything), run, Timeline(tuple(infos)))
+
+
+def _progress(attempt: int, path: str, low: int, high: int, lines: int, seq: int, line: int) -> Fact:
+    return Fact("progress", {"first": low, "last": high, "lines": lines}, Origin("log", path, line, ""), attempt=attempt, seq=seq, event=f"progress:{attempt}:{path}")
