@@ -9,6 +9,7 @@ from memdoctor.model import Ended, Fact, FileRead, Origin, StepMark
 RUNNING = 120.0  # seconds since the file changed within which a log without an end counts as one of a live job
 NEAR_END = 40  # lines before the end of a file in which an error-like line is taken for the reason of the end
 _KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "sighup", "evicted")
+_LEFT = ("port.in_use", "rendezvous.error", "peer.gone")
 _FATAL = ("exception", "native.crash", "rendezvous.error", "port.in_use", "collective.mismatch", "collective.timeout", "config.error")
 
 
@@ -61,6 +62,16 @@ def ended_fact(attempt: int, status: Ended, shown_by: Fact | None, files: Sequen
     return Fact(
         "run.ended", fields, shown_by.origin, shown_by.rank, shown_by.host, shown_by.time, attempt, shown_by.seq, f"ended:{attempt}", shown_by.after
     )
+
+
+def is_debris(facts: Sequence[Fact]) -> bool:
+    """True where an attempt saw nothing but the leavings of the one before: a taken port, a dead store, a peer that never came."""
+    left = {fact.event for fact in facts if fact.kind in _LEFT}
+    return bool(left) and all(
+        fact.event in left or fact.kind in _LEFT or fact.kind in ("process.exit", "error.line") or fact.kind.startswith(("run.", "rank."))
+        or (fact.kind == "exception" and fact.fields.get("owner") == "launcher")
+        for fact in facts
+    )  # fmt: skip
 
 
 def _is_failure(fact: Fact) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memdoctor.derive.attempts import number_attempts
 from memdoctor.derive.devices import name_xids
-from memdoctor.derive.endings import ended_fact, how_it_ended
+from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.numerics import numerics, steps_of
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
@@ -34,7 +34,8 @@ def tell(logs: LogFacts) -> Story:
         parts = steps.get(attempt, [])
         marks: list[StepMark] = sorted((mark for part in parts for mark in part.marks(part.file.rank)), key=lambda mark: mark.seq)
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
-        infos.append(AttemptInfo(attempt, status, None, tuple(marks)))
+        debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
+        infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
         for part in parts:
