@@ -1,0 +1,84 @@
+"""One rank of 64 is at fault and 63 time out: the one is named, however the logs come."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from memdoctor.model import Report
+from memdoctor.pipeline import diagnose_logs
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from scenarios import ManyRanks, shuffled  # noqa: E402
+
+
+def check(report: Report, culprit: int, cause: str = "oom.activations") -> None:
+    assert report.root_cause == cause
+    root = report.diagnoses[0]
+    assert root.ranks == (culprit,)
+    timeouts = [diagnosis for diagnosis in report.diagnoses if diagnosis.cause.startswith("hang.")]
+    assert timeouts
+    assert all(diagnosis.explained_by is not None for diagnosis in timeouts)
+    assert max(len(diagnosis.ranks) for diagnosis in timeouts) == 63
+
+
+@pytest.mark.parametrize("stamps", [True, False], ids=["stamps", "no-stamps"])
+@pytest.mark.parametrize("culprit", [7, 0, 63])
+def test_in_one_file(tmp_path: Path, stamps: bool, culprit: int) -> None:
+    (tmp_path / "train.log").write_text(ManyRanks(stamps=stamps, culprit=culprit).one_file())
+    report = diagnose_logs([str(tmp_path / "train.log")])
+    check(report, culprit)
+    assert report.run.ended == "failed"
+    assert report.run.world_size == 64
+
+
+@pytest.mark.parametrize("stamps", [True, False], ids=["stamps", "no-stamps"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_in_64_files_in_any_order(tmp_path: Path, stamps: bool, seed: int) -> None:
+    files = ManyRanks(stamps=stamps).files()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    check(diagnose_logs([str(tmp_path / name) for name in shuffled(sorted(files), seed)]), 7)
+
+
+@pytest.mark.parametrize("stamps", [True, False], ids=["stamps", "no-stamps"])
+def test_in_a_folder(tmp_path: Path, stamps: bool) -> None:
+    for name, text in ManyRanks(stamps=stamps, culprit=12).files().items():
+        (tmp_path / name).write_text(text)
+    check(diagnose_logs([str(tmp_path)]), 12)
+
+
+@pytest.mark.parametrize("stamps", [True, False], ids=["stamps", "no-stamps"])
+def test_lines_out_of_order_in_one_file(tmp_path: Path, stamps: bool) -> None:
+    """stdout and stderr are buffered apart: the time-outs stand before the exception that came ten minutes earlier."""
+    job = ManyRanks(stamps=stamps)
+    lines = job.lines()
+    oom = [job._prefixed(rank, text) for second, rank, text in lines if rank == 7]
+    rest = [job._prefixed(rank, text) for second, rank, text in lines if rank != 7]
+    (tmp_path / "train.log").write_text("\n".join([*rest[:-1], *oom, rest[-1]]) + "\n")
+    check(diagnose_logs([str(tmp_path / "train.log")]), 7)
+
+
+@pytest.mark.parametrize("stamps", [True, False], ids=["stamps", "no-stamps"])
+@pytest.mark.parametrize("split", [False, True], ids=["one-file", "files"])
+def test_three_restarts_are_three_incidents(tmp_path: Path, stamps: bool, split: bool) -> None:
+    jobs = [
+        ManyRanks(stamps=stamps, culprit=7),
+        ManyRanks(stamps=stamps, culprit=20, fault="key", start=14 * 3600),
+        ManyRanks(stamps=stamps, culprit=33, start=15 * 3600),
+    ]
+    if split:
+        for job in jobs:
+            for name, text in job.files().items():
+                with (tmp_path / name).open("a") as file:
+                    file.write(text)
+    else:
+        (tmp_path / "train.log").write_text("".join(job.one_file() for job in jobs))
+    report = diagnose_logs([str(tmp_path)])
+    assert report.run.attempts == 3
+    assert [incident.root_cause for incident in report.incidents] == ["oom.activations", "job.code", "oom.activations"]
+    assert report.root_cause == "oom.activations"
+    assert report.diagnoses[0].ranks == (33,)
+    assert report.diagnoses[0].attempt == 3
