@@ -41,11 +41,12 @@ PHASES = ("startup", "training", "evaluation", "save", "load", "shutdown", "unkn
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of fact: what it means, its fields with their types, and fields computed from the others."""
+    """One kind of fact: what it means, its fields with their types, fields computed from the others, and the sources that can yield it."""
 
     doc: str
     fields: Mapping[str, str]
     computed: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ("log",)
 
     def type_of(self, name: str) -> str | None:
         if name in self.fields:

@@ -120,9 +120,9 @@ def _comparisons(kind: str, field: str, node: Node, line: int, faults: Faults, n
 def _compare(kind: str, field: str, type_: str, op: str, node: Node, faults: Faults, names: Names) -> list[Comparison]:
     what = f"'{field}'"
     if op == "exists":
-        return [Comparison(field, op, constant(node, "bool", faults, f"'exists' of {what}"))]
+        return [Comparison(field, op, constant(node, "bool", faults, f"'exists' of {what}"), type=type_)]
     if isinstance(node, Text) and node.value.startswith("$"):
-        return _reference(field, op, node, faults)
+        return _reference(field, op, type_, node, faults)
     if op in _ORDERS and type_ not in (*_ORDERED, "any"):
         faults.add(node, f"{what} is {_called(type_)} and has no order", "use eq, ne, in or has")
         return []
@@ -130,7 +130,7 @@ def _compare(kind: str, field: str, type_: str, op: str, node: Node, faults: Fau
         if type_ not in ("str", "list", "version", "map", "any"):
             faults.add(node, f"{what} is {_called(type_)}: 'has' looks into text and lists", "use eq, or lt, le, gt, ge")
             return []
-        return [Comparison(field, op, _several(node, "str", faults, what, single=True))]
+        return [Comparison(field, op, _several(node, "str", faults, what, single=True), type=type_)]
     if type_ in ("list", "map"):
         faults.add(node, f"{what} is {_called(type_)}: ask what it holds", f"write {field}: {{has: ...}}")
         return []
@@ -145,10 +145,10 @@ def _compare(kind: str, field: str, type_: str, op: str, node: Node, faults: Fau
         for word in value if op == "in" else (value,):
             if isinstance(word, str) and word not in known:
                 faults.add(node, f"no {field} is called '{word}'", suggest(word, known, list_up_to=20))
-    return [Comparison(field, op, value)]
+    return [Comparison(field, op, value, type=type_)]
 
 
-def _reference(field: str, op: str, node: Text, faults: Faults) -> list[Comparison]:
+def _reference(field: str, op: str, type_: str, node: Text, faults: Faults) -> list[Comparison]:
     alias, dot, other = node.value[1:].partition(".")
     if alias != "first" or not dot or not other:
         faults.add(node, f"'{node.value}' refers to nothing", "write $first.<field>: a field of the first fact")
@@ -156,7 +156,7 @@ def _reference(field: str, op: str, node: Text, faults: Faults) -> list[Comparis
     if op in ("in", "has"):
         faults.add(node, f"'{op}' takes no $first", "use eq, ne, lt, le, gt or ge")
         return []
-    return [Comparison(field, op, of_first=other)]
+    return [Comparison(field, op, of_first=other, type=type_)]
 
 
 def _several(node: Node, type_: str, faults: Faults, what: str, *, single: bool) -> tuple[Any, ...]:

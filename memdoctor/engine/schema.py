@@ -19,13 +19,15 @@ OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "has", "exists")
 class Comparison:
     """One comparison of ``where``: the fact's ``field`` with a constant, or with the field ``of_first`` of the first fact.
 
-    ``value`` is in the units of facts (bytes, seconds); a tuple for ``in`` (any of them) and ``has`` (all of them).
+    ``value`` is in the units of facts (bytes, seconds); a tuple for ``in`` (any of them) and ``has`` (all of them). ``type`` is the field's
+    type in the catalogue; ``any`` for an entry of a map (``values.fp16``), which is text or a number.
     """
 
     field: str
     op: str
     value: Value = None
     of_first: str | None = None
+    type: str = "str"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from memdoctor.model import Signal
 KEYS = ("id", "fact", "has", "match", "more", "set", "until", "max_lines", "rows", "pairs", "sample", "seen")
 WHOSE = ("rank", "host", "local_rank", "pid")  # groups that say whose fact it is; they are no fields of the kind
 _ID = _re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)+")
-_RISKY = _re.compile(r"(?<!\\)[+*]\)[+*{]|(?<!\\)\.[*+]\??\.[*+]")  # time that grows with a power of the line's length
+# A group of one repeated atom that is repeated itself, or two neighbours that both take anything: time grows with a power of the line's length.
+_RISKY = _re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\.|\[[^\]]*\]|[^\\()\[\]])[+*]\)[+*]|(?<!\\)\.[*+]\??\.[*+]")
 MIN_GATE = 3
 MAX_LINES = 2000
 
@@ -45,9 +46,8 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         faults.add(reader.nodes["fact"], f"no kind of fact is called '{kind}'", suggest(kind, catalog.KINDS))
         return None
     has = reader.texts("has", single=True)
-    for text, line in has:
-        if len(text.strip()) < MIN_GATE:
-            faults.add(line, f"the gate '{text}' is too short", "the longest text that never changes makes reading fast")
+    if has and max(len(text.strip()) for text, _ in has) < MIN_GATE:
+        faults.add(has[0][1], f"the gate '{has[0][0]}' is too short", "the longest text that never changes makes reading fast")
     fixed: dict[str, Any] = {}
     if reader.has("set") and kind:
         values = Reader(reader.nodes["set"], faults, "'set'", tuple(catalog.KINDS[kind].fields))

@@ -1,0 +1,164 @@
+"""Rules and facts → findings: which rules fire, in which attempt, how surely, and which could not be checked and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memdoctor import catalog, units
+from memdoctor.engine import message, versions
+from memdoctor.engine.evaluate import Evaluation, confidence_of, level_of
+from memdoctor.engine.facts import Counts, FactIndex, value_of
+from memdoctor.engine.schema import AnyOf, Condition, Leaf, NoneOf, Rule
+from memdoctor.model import Confidence, Fact, Skip
+
+WEAKENED: Confidence = "possible"  # the most that a rule says whose `none` nobody could look at
+# Frameworks that train; a log shows one of them, or none when it is cut: `applies: {deepspeed: "*"}` is quiet only in the log of another.
+TRAINERS = ("megatron-lm", "megatron-core", "deepspeed", "transformers", "accelerate", "lightning", "nemo")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that fired in one attempt (0 = in none of its own), over all ranks.
+
+    ``facts`` are the events, in the order of time; ``support`` are facts that its other conditions found. ``count`` is the exact number
+    of events, of which only some are kept.
+    """
+
+    rule: Rule
+    attempt: int
+    confidence: Confidence
+    facts: tuple[Fact, ...]
+    support: tuple[Fact, ...] = ()
+    count: int = 1
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``not_checked``: (rule id, reason) of each rule that no source could feed, or that failed. All others fired or are quiet."""
+
+    findings: tuple[Finding, ...]
+    not_checked: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    index: FactIndex
+    versions: Mapping[str, str]
+    frameworks: frozenset[str]
+    unseen: Mapping[str, str] = field(default_factory=dict)  # kind -> why nothing could yield it
+
+
+def judge(
+    rules: Sequence[Rule],
+    facts: Sequence[Fact],
+    *,
+    counts: Counts | None = None,
+    versions: Mapping[str, str] | None = None,
+    frameworks: Collection[str] = (),
+    skips: Sequence[Skip] = (),
+    sources: frozenset[str] = frozenset({"log"}),
+) -> Judgement:
+    """Every rule on its own: a rule that fails is not checked, and the rest goes on. Findings are in the order of ``rules``."""
+    index = FactIndex(facts, counts or {})
+    names = frozenset("torch" if name == "pytorch" else name for name in frameworks)
+    world = _World(index, versions or {}, names, _unseen(index, skips, sources))
+    findings: list[Finding] = []
+    not_checked: list[tuple[str, str]] = []
+    for rule in rules:
+        try:
+            if not _applies(rule, world):
+                continue
+            reason = _missing(rule.when, world.unseen)
+            if reason is not None:
+                not_checked.append((rule.id, reason))
+            else:
+                findings += _findings(rule, world)
+        except Exception as error:  # one rule must never cost the answer of the others
+            not_checked.append((rule.id, f"failed: {type(error).__name__}: {error}"))
+    return Judgement(tuple(findings), tuple(not_checked))
+
+
+def _unseen(index: FactIndex, skips: Sequence[Skip], sources: frozenset[str]) -> dict[str, str]:
+    unseen = {}
+    for kind, about in catalog.KINDS.items():
+        if kind not in index.kinds and not sources.intersection(about.sources):
+            unseen[kind] = f"no {' or '.join(about.sources)} was read"
+    for skip in skips:
+        for kind in skip.kinds:
+            if kind not in index.kinds:
+                unseen[kind] = f"{skip.source}: {skip.reason}"
+    return unseen
+
+
+def _applies(rule: Rule, world: _World) -> bool:
+    for name, range_ in rule.applies.items():
+        name = "torch" if name == "pytorch" else name
+        if range_.strip() == versions.ANY:
+            if name in TRAINERS and name not in world.frameworks and world.frameworks.intersection(TRAINERS):
+                return False
+        elif versions.fits(world.versions.get(name, ""), range_) is False:
+            return False
+    return True
+
+
+def _missing(condition: Condition, unseen: Mapping[str, str]) -> str | None:
+    """Why the condition cannot be checked; None where it can."""
+    if isinstance(condition, Leaf):
+        return unseen.get(condition.fact)
+    if isinstance(condition, NoneOf):
+        return None
+    reasons = [_missing(part, unseen) for part in condition.parts]
+    if isinstance(condition, AnyOf):
+        return reasons[0] if reasons and None not in reasons else None
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _excluded(condition: Condition, *, under: bool = False) -> list[Leaf]:
+    """The leaves under ``none``."""
+    if isinstance(condition, Leaf):
+        return [condition] if under else []
+    return [leaf for part in condition.parts for leaf in _excluded(part, under=under or isinstance(condition, NoneOf))]
+
+
+def _findings(rule: Rule, world: _World) -> list[Finding]:
+    evaluation = Evaluation(rule, world.index)
+    events = evaluation.events()
+    unsure = any(leaf.fact in world.unseen for leaf in _excluded(rule.when))
+    attempts: dict[int, list[int]] = {}
+    for place in sorted(events):
+        attempts.setdefault(world.index.facts[place].attempt, []).append(place)
+    findings = []
+    for attempt, places in sorted(attempts.items()):
+        level = max(events[place] for place in places)
+        if unsure:
+            level = min(level, level_of(WEAKENED))
+        facts = tuple(world.index.facts[place] for place in places)
+        support = tuple(world.index.facts[place] for place in evaluation.support(places))
+        count = world.index.total(places)
+        findings.append(Finding(rule, attempt, confidence_of(level), facts, support, count, _message(rule, facts, count)))
+    return findings
+
+
+def _message(rule: Rule, facts: tuple[Fact, ...], count: int) -> str:
+    """The rule's message with the numbers of its first event that knows them all."""
+    parts = message.parse(rule.message)
+    needed = {name for part in parts if not part.optional for name in part.fields}
+    first = next((fact for fact in facts if all(_show(name, fact, facts, count) is not None for name in needed)), facts[0])
+    return message.render(parts, lambda name: _show(name, first, facts, count))
+
+
+def _show(name: str, fact: Fact, facts: tuple[Fact, ...], count: int) -> str | None:
+    match name:
+        case "ranks":
+            ranks = [other.rank for other in facts if other.rank is not None]
+            return units.format_ranks(ranks) if ranks else None
+        case "count":
+            return units.format_count(count)
+        case "rank" | "attempt":
+            value = fact.get(name)
+            return None if value is None else str(value)
+        case _:
+            value = value_of(fact, name)
+            return None if value is None else message.one_line(catalog.show(fact.kind, name, value))
