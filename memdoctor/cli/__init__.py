@@ -1,0 +1,49 @@
+"""The command line: arguments in, exit code out.
+
+Exit codes: 0 nothing at or above ``--fail-on``; 1 something was found; 2 wrong usage, or no input could be read; 3 memdoctor could
+not do its work; 130 interrupted. Only click is imported here; a command's module is imported when the command is run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from memdoctor.cli.group import root
+from memdoctor.cli.output import printable, tolerate_narrow_encodings
+from memdoctor.errors import MemdoctorError
+
+FOUND, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; bad input and faults of our own end in one line on stderr."""
+    tolerate_narrow_encodings()
+    try:
+        code = root.main(args=None if argv is None else list(argv), prog_name="memdoctor", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except MemdoctorError as error:
+        _say(str(error))
+        return error.exit_code
+    except MemoryError:
+        _say("memdoctor ran out of memory")
+        return INTERNAL
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0]
+        _say(f"internal error: {type(error).__name__}{': ' if said else ''}{said}; set MEMDOCTOR_DEBUG=1 to see where")
+        return INTERNAL
+
+
+def _say(text: str) -> None:
+    if os.environ.get("MEMDOCTOR_DEBUG", "") not in ("", "0"):
+        traceback.print_exc()
+    print(f"memdoctor: {printable(text)}", file=sys.stderr)

@@ -1,0 +1,67 @@
+"""``memdoctor rules``: see the rules, and test a folder of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from memdoctor.cli import output
+from memdoctor.errors import InputError
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group(short_help="List the rules, or test a folder of rules on its fixtures.")
+def rules() -> None:
+    """List the rules, or test a folder of rules on its fixtures."""
+
+
+@rules.command("list")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, type=_FOLDER, help="A folder with further rules; may be repeated.")
+def list_(folders: tuple[Path, ...]) -> int:
+    """List every rule: its id, the cause that it names, its title."""
+    from memdoctor.engine.load import load_rules
+    from memdoctor.resources import rules_dir
+
+    table = [(rule.id, rule.cause, rule.title) for rule in load_rules([rules_dir(), *folders])]
+    widths = [max((len(row[column]) for row in table), default=0) for column in (0, 1)]
+    lines = [f"{id_:<{widths[0]}}  {cause:<{widths[1]}}  {title}" for id_, cause, title in sorted(table)]
+    output.write(None, "".join(f"{output.printable(line, keep_spaces=True)}\n" for line in lines))
+    return 0
+
+
+@rules.command("test")
+@click.argument("folder", metavar="[DIR]", required=False, type=_FOLDER)
+def test(folder: Path | None) -> int:
+    """Run the fixtures of the rules in DIR (without DIR: of the built-in rules).
+
+    DIR holds the folders rules/ and fixtures/, or is a folder of rules with a folder fixtures/ beside it. Every case.yaml is
+    run with the built-in rules and those of DIR together; what differs from its expectation is printed.
+    """
+    from memdoctor.fixtures import find_cases, run_case
+    from memdoctor.resources import rules_dir
+
+    rules_folder, fixtures = _layout(folder or rules_dir())
+    extra = [] if rules_folder.samefile(rules_dir()) else [rules_folder]
+    cases = find_cases(fixtures)
+    if not cases:
+        raise InputError(f"no case.yaml under {fixtures}; rules/README.md shows how one is written")
+    failed = total = 0
+    for path in cases:
+        for result in run_case(path, extra):
+            total += 1
+            failed += not result.ok
+            lines = [f"{'ok    ' if result.ok else 'FAILED'}  {path}:{result.case.line}  {' '.join(result.case.input)}"]
+            lines += [f"          {problem}" for problem in result.problems]
+            output.write(None, "".join(f"{output.printable(line, keep_spaces=True)}\n" for line in lines))
+    output.write(None, f"{total} {'entry' if total == 1 else 'entries'}, {failed} failed\n")
+    return 1 if failed else 0
+
+
+def _layout(folder: Path) -> tuple[Path, Path]:
+    """The folder of rules, and the folder in which its cases lie."""
+    if (folder / "rules").is_dir():
+        return folder / "rules", folder / "fixtures"
+    return folder, Path(os.path.normpath(folder / ".." / "fixtures"))
