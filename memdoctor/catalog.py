@@ -135,10 +135,14 @@ def _oom_others_share(fields: Mapping[str, Any]) -> float | None:
     return others / capacity if others is not None and capacity else None
 
 
-def _oom_unexplained_share(fields: Mapping[str, Any]) -> float | None:
-    """Share of the card that is neither free nor in the allocator: contexts and NCCL buffers of this process, and other processes."""
-    capacity, free, reserved = fields.get("capacity"), fields.get("free"), _oom_reserved(fields)
-    return (capacity - free - reserved) / capacity if capacity and free is not None and reserved is not None else None
+def _oom_elsewhere_share(fields: Mapping[str, Any]) -> float | None:
+    """Share of the card that is neither free nor known to be this process's: the others, also those that a container cannot see.
+
+    Where the message does not tell the whole of this process (before torch 2.1), its context and NCCL buffers count as elsewhere.
+    """
+    capacity, free, own = fields.get("capacity"), fields.get("free"), _oom_own(fields)
+    own = own if own is not None else _oom_reserved(fields)
+    return (capacity - free - own) / capacity if capacity and free is not None and own is not None else None
 
 
 def _oom_non_torch(fields: Mapping[str, Any]) -> int | None:
@@ -190,7 +194,7 @@ KINDS: Mapping[str, Kind] = {
             "others": ("bytes", _oom_others),
             "other_pids": ("list", _oom_other_pids),
             "others_over_capacity": ("float", _oom_others_share),
-            "unexplained_over_capacity": ("float", _oom_unexplained_share),
+            "elsewhere_over_capacity": ("float", _oom_elsewhere_share),
             "allocated_over_capacity": _ratio("allocated", "capacity"),
             "tried_over_capacity": _ratio("tried", "capacity"),
             "non_torch": ("bytes", _oom_non_torch),
@@ -218,6 +222,7 @@ KINDS: Mapping[str, Kind] = {
             "scale_first": "float", "scale_last": "float", "scale_min": "float", "at_floor_steps": "int", "recovered": "bool", "zero_grad_steps": "int",
             "finished": "bool", "has_scale": "bool", "max_lr": "float",
         },
+        {"climb": _ratio("last_finite_loss", "min_loss"), "last_over_first": _ratio("last_finite_loss", "first_loss")},
     ),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(

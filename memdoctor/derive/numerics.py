@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from memdoctor.catalog import with_computed
 from memdoctor.model import Fact, FileRead, Origin, Stamp, StepMark
 
 HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
@@ -66,7 +67,7 @@ def numerics(attempt: int, steps: Steps, *, finished: bool) -> Fact:
     text = series.text(index)
     return Fact(
         "series.numerics",
-        {key: value for key, value in fields.items() if value is not None},
+        with_computed("series.numerics", {key: value for key, value in fields.items() if value is not None}),
         Origin("log", steps.file.path, series.line[index], text),
         steps.file.rank,
         None,
