@@ -15,6 +15,19 @@ from memdoctor.model import CONFIDENCES, Confidence
 Names = Callable[[str, str], str | None]  # kind, name -> a problem's hint, or None where the name may exist
 _COMBINED: Mapping[str, type[AllOf] | type[AnyOf] | type[NoneOf]] = {"all": AllOf, "any": AnyOf, "none": NoneOf}
 _ORDERED = ("int", "float", "bytes", "seconds", "ms", "hex", "version")
+_SYNONYMS = {
+    word: f"write {op}"
+    for op, words in {
+        "ge": ">= gte",
+        "le": "<= lte",
+        "gt": ">",
+        "lt": "<",
+        "eq": "= == is equals",
+        "ne": "!= not neq",
+        "has": "contains matches",
+    }.items()
+    for word in words.split()
+}
 _ORDERS = ("lt", "le", "gt", "ge")
 
 
@@ -111,7 +124,7 @@ def _comparisons(kind: str, field: str, node: Node, line: int, faults: Faults, n
     result = []
     for op, value in node.nodes.items():
         if op not in OPERATORS:
-            faults.add(node.lines[op], f"no comparison is called '{op}'", suggest(op, OPERATORS))
+            faults.add(node.lines[op], f"no comparison is called '{op}'", _SYNONYMS.get(op) or suggest(op, OPERATORS))
         else:
             result += _compare(kind, field, type_, op, value, faults, names)
     return result

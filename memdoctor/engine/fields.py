@@ -29,7 +29,8 @@ class Faults:
 
     def add(self, where: Node | int | None, problem: str, hint: str = "") -> None:
         line = where if isinstance(where, int) or where is None else where.line
-        self.errors.append(RuleError(self.path, line, problem, hint))
+        if not any(error.line == line and error.problem == problem for error in self.errors):
+            self.errors.append(RuleError(self.path, line, problem, hint))
 
 
 class Reader:

@@ -101,6 +101,8 @@ def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
             errors += faults.errors
     for rule, beaten in over:
         for name, line in beaten.items():
+            if name == rule.id:
+                errors.append(RuleError(rule.path, line, "a rule cannot be over itself", ""))
             if name not in rules and name not in broken:
                 errors.append(RuleError(rule.path, line, f"'over' names the rule '{name}', which does not exist", suggest(name, rules)))
     return Base(tuple(signals), tuple(rules.values()), tuple(errors))

@@ -55,10 +55,11 @@ def read_rule(node: Node, faults: Faults, known: Known, id_: str) -> tuple[Rule 
         for key in ("not_this", "fixes"):
             if not reader.has(key) and not (key == "fixes" and severity == "note"):
                 faults.add(reader.line, f"a stable rule needs '{key}'", "")
+    before = len(faults.errors)
     when = read_condition(reader.nodes["when"], faults, known.names) if "when" in reader.nodes else None
     about = reader.text("about") or None
     text = reader.text("message", one_line=True)
-    if when is not None:
+    if when is not None and len(faults.errors) == before:
         _check_event(reader, when, about, text, faults)
     over = reader.texts("over", single=True)
     rule = Rule(

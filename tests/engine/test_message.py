@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from memdoctor.engine.message import LONGEST, one_line, parse, render
+
+KNOWN = {"gpu": "0", "tried": "2 GiB"}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("GPU {gpu} has no room for {tried}", "GPU 0 has no room for 2 GiB"),
+        ("{tried} asked[, {free} free]", "2 GiB asked"),
+        ("{tried} asked[, on GPU {gpu}]", "2 GiB asked, on GPU 0"),
+        ("[GPU {gpu}: ]{tried}", "GPU 0: 2 GiB"),
+        ("[{gpu} of {free}]none", "none"),
+        ("{free} free", "unknown free"),
+        ("list[[{gpu}]] and {{gpu}}", "list[0] and {gpu}"),
+        ("[ a [[{gpu}]] ]", " a [0] "),
+        ("plain", "plain"),
+        ("{ gpu }", "0"),
+    ],
+)
+def test_render(template: str, expected: str) -> None:
+    assert render(parse(template), KNOWN.get) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{gpu", "'{' is never closed"),
+        ("gpu}", "'}' without '{'"),
+        ("{}", "names no field"),
+        ("[{gpu}", "'[' is never closed"),
+        ("{gpu}]", "']' without '['"),
+        ("[a [{gpu}]]", "'[' inside"),
+        ("[or so]", "holds no field"),
+    ],
+)
+def test_a_broken_template_is_refused(template: str, problem: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse(template)
+    assert problem in str(caught.value)
+
+
+def test_a_value_becomes_one_line_that_is_not_too_long() -> None:
+    assert one_line("a\n  b\tc ") == "a b c"
+    assert one_line("x" * 1000) == "x" * (LONGEST - 1) + "…"
