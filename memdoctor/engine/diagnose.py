@@ -1,0 +1,88 @@
+"""From a related case to the diagnosis that the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from memdoctor.engine.cases import Case
+from memdoctor.model import Diagnosis, Evidence, Fact, Fix
+
+MOST_EVIDENCE = 5
+MOST_TEXT = 400  # characters of an evidence line
+TRAINERS: Mapping[str, frozenset[str]] = {  # whose fixes serve a run with this trainer
+    "megatron-lm": frozenset({"megatron-lm"}),
+    "deepspeed": frozenset({"deepspeed"}),
+    "megatron-deepspeed": frozenset({"megatron-deepspeed", "megatron-lm", "deepspeed"}),
+}
+
+
+def diagnose(case: Case, number: int, ids: Mapping[Case, str], frameworks: Sequence[str]) -> Diagnosis:
+    """The diagnosis ``d<number>``; ``ids`` names the diagnoses of all cases."""
+    rule = case.rule
+    times = [fact.time for fact in case.facts if fact.time is not None]
+    iterations = [fact.fields.get("iteration") for fact in case.facts]
+    return Diagnosis(
+        id=f"d{number}",
+        rule=rule.id,
+        cause=rule.cause,
+        severity=case.severity,
+        confidence=case.finding.confidence,
+        message=case.finding.message,
+        why=rule.why,
+        not_this=rule.not_this,
+        title=rule.title,
+        action=rule.action,
+        ranks=tuple(sorted(case.ranks)),
+        hosts=tuple(sorted(case.hosts)),
+        count=case.count,
+        first_time=min(times, key=lambda stamp: stamp.epoch, default=None),
+        iteration=next((value for value in iterations if isinstance(value, int)), None),
+        attempt=case.attempt,
+        explained_by=ids[case.explained_by] if case.explained_by is not None else None,
+        recovered=case.recovered,
+        evidence=choose_evidence(case.facts, case.support),
+        fixes=choose_fixes(rule.fixes, frameworks),
+    )
+
+
+def choose_evidence(facts: Sequence[Fact], support: Sequence[Fact]) -> tuple[Evidence, ...]:
+    """At most five lines: the events first, of distinct ranks where there are several; two places are kept for what supports them."""
+    events = _distinct(facts)
+    seen: set[int | None] = set()
+    spread = [fact for fact in events if not (fact.rank in seen or seen.add(fact.rank))]  # type: ignore[func-returns-value]
+    events = spread + [fact for fact in events if fact not in spread]
+    shown = {(fact.origin.path, fact.origin.line) for fact in events}
+    further = [fact for fact in _distinct(support) if (fact.origin.path, fact.origin.line) not in shown]
+    room = MOST_EVIDENCE - min(2, len(further))
+    chosen = events[:room]
+    chosen += further[: MOST_EVIDENCE - len(chosen)]
+    return tuple(_evidence(fact) for fact in chosen)
+
+
+def _distinct(facts: Iterable[Fact]) -> list[Fact]:
+    """One fact a line, those that have a line to show before the derived ones; derived ones only where there is nothing else."""
+    lines: dict[tuple[str | None, int | None], Fact] = {}
+    derived = []
+    for fact in facts:
+        if fact.origin.excerpt.strip():
+            lines.setdefault((fact.origin.path, fact.origin.line), fact)
+        elif fact.origin.path is not None:
+            derived.append(fact)
+    return list(lines.values()) or derived[:1]
+
+
+def _evidence(fact: Fact) -> Evidence:
+    return Evidence(
+        path=fact.origin.path,
+        line=fact.origin.line,
+        rank=fact.rank,
+        time=fact.time.iso if fact.time is not None else None,
+        text=fact.origin.excerpt.strip()[:MOST_TEXT],
+    )
+
+
+def choose_fixes(fixes: Sequence[Fix], frameworks: Sequence[str]) -> tuple[Fix, ...]:
+    """The fixes that suit the run: those for all, for its frameworks, and for any where the log names no trainer that memdoctor knows."""
+    known = [name for name in frameworks if name in TRAINERS]
+    served = set(frameworks).union(*(TRAINERS[name] for name in known))
+    return tuple(fix for fix in fixes if fix.framework is None or not known or fix.framework in served)
