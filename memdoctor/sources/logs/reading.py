@@ -1,0 +1,97 @@
+"""Reading one log from front to back in constant memory: ``Reader`` yields clean chunks, whatever the file is packed or wrapped in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from memdoctor.model import Skip
+from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
+from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
+from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.kinds import LOOK, foreign
+from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
+from memdoctor.sources.logs.wrapped import Unwrapper, unwrapper
+
+__all__ = ["OVERLAP", "WINDOW", "Chunk", "Reader"]
+
+
+class Reader:
+    """Iterates over the chunks of one log; never raises on what the file is or does.
+
+    Afterwards: ``bytes_read`` (as stored), ``lines``, ``truncated`` (the archive or the file ended in the middle), ``ends_mid_line`` (the last
+    line had no line end), ``skip`` (why reading stopped early, or that the file is empty) and ``mtime`` (seconds since 1970, of a regular file).
+    ``on_bytes`` is told, chunk by chunk, how many stored bytes went into it. ``raw`` is read instead of the file where it is given.
+    """
+
+    def __init__(self, file: LogFile, on_bytes: Callable[[int], None] | None = None, raw: Raw | None = None) -> None:
+        self.file = file
+        self._on_bytes, self._raw = on_bytes, raw
+        self._told = 0
+        self.bytes_read = self.lines = 0
+        self.truncated = self.ends_mid_line = False
+        self.skip: Skip | None = None
+        self.mtime: float | None = None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        try:
+            stored = open_stored(self.file.opened or self.file.path) if self._raw is None else Stored(self._raw)
+        except (OSError, ValueError) as error:
+            self._stop(explain(error))
+            return
+        self.mtime = stored.mtime
+        try:
+            yield from self._chunks(stored)
+        finally:
+            self.bytes_read = stored.count
+            stored.raw.close()
+
+    def _chunks(self, stored: Stored) -> Iterator[Chunk]:
+        source: Source = Unpacked(stored) if packing(stored.peek(MAGIC)) else stored
+        strange = foreign(source.peek(LOOK))
+        if strange is not None:
+            self._stop(strange.reason)
+            return
+        cutter = Cutter(decoded(source))
+        for data, part in _unwrap(iter(cutter)):
+            self.bytes_read = stored.count
+            self._tell()
+            yield Chunk(data, self.lines + 1, part)
+            self.lines += data.count(b"\n")
+        self.bytes_read = stored.count
+        self._tell()
+        self.ends_mid_line = cutter.ends_mid_line
+        if cutter.broken is not None:
+            self.truncated = True
+            self._stop(str(cutter.broken))
+        elif self.lines == 0:
+            self._stop("empty" if stored.count == 0 else "empty: nothing but padding in it")
+
+    def _tell(self) -> None:
+        new = self.bytes_read - self._told
+        if new and self._on_bytes is not None:
+            self._told = self.bytes_read
+            self._on_bytes(new)
+
+    def _stop(self, reason: str) -> None:
+        self.skip = Skip(self.file.path, reason)
+
+
+def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
+    wrapping: Unwrapper | None = None
+    decided = False
+    for data, part in pieces:
+        if not decided:
+            wrapping, decided = (None if part else unwrapper(data)), True
+        if wrapping is None:
+            yield data, part
+            continue
+        before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
+        if before:
+            yield before, False
+        if data:
+            yield data, part
+    rest = b"" if wrapping is None else wrapping.finish()
+    if rest:
+        yield rest, False
