@@ -1,0 +1,93 @@
+"""Cuts a line on which two writers met without a line end between them.
+
+Ranks share one standard output: where one has printed its text but not yet its line end, another's line may begin. Such a line is cut before
+the prefix that stands in its middle. What tells glue from a prefix that a sentence quotes or a piece of code that looks like one: glue
+follows the last character of a message directly, with no space, quote or open bracket before it; or the prefix is so long and exact (date,
+file and line, or the head of a traceback behind it) that nobody writes it into a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from memdoctor.sources.logs.peeling import prefix_end
+from memdoctor.sources.logs.stamps import FRACTION, ISO
+
+MOST = 64  # pieces of one line
+
+_UNQUOTED = r"(?<![\"'`(\[{<=])"
+_JOINED = r"(?<![\s\"'`(\[{<=,])"
+_CLOCK = r"\d\d:\d\d:\d\d\.\d{6,9}"
+_C10 = rf"\[[VDIWECF]\d{{3,4}} {_CLOCK} (?:\d{{1,20}} )?[^\s\]]{{1,200}}:\d+\]"
+_TORCH = rf"[VDIWECF]\d{{4}} {_CLOCK} +\d{{1,20}} [^\s\]]{{1,200}}\.py:\d+\]"
+_DATED = rf"\[\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d{FRACTION}\]"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+_RAISED = r"(?:Traceback|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning))\b"
+
+# Texts one of which a line must hold behind its first character, and the prefix that may then be glued into it.
+_GLUE: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("[rank",), rf"{_UNQUOTED}\[rank\d{{1,7}}\]:(?: Traceback \(most recent call last\)|{_C10}|{_TORCH})"),
+    # A tag and an assignment are a variable with its type.
+    (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\]:(?=\[| (?![\w.\[\], ]{{1,60}} = )|\Z)"),
+    (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\] (?={_RAISED})"),
+    (("[default",), rf"{_JOINED}\[default\d{{1,5}}\]:|{_UNQUOTED}\[default\d{{1,5}}\]:\[rank\d{{1,7}}\]:"),
+    ((">:",), rf"{_JOINED}\[\d{{1,9}},\d{{1,7}}\]<std(?:out|err)>:"),
+    ((".cpp:", ".hpp:", ".h:", ".cc:", ".cu:", ".cuh:"), rf"{_UNQUOTED}{_C10}|{_JOINED}\[[IWEF] [\w./-]{{1,200}}\.(?:cpp|hpp|h|cc|cuh?):\d+\] "),
+    ((".py:",), rf"{_UNQUOTED}{_TORCH}"),
+    (("[20",), rf"{_UNQUOTED}{_DATED} ?\[{_LEVEL}\] ?\[|{_UNQUOTED} {{0,2}}{_DATED} (?:iteration +\d+/|saving checkpoint|successfully saved|scheduled an)"),
+    ((" NCCL ",), rf"{_UNQUOTED}(?:\[{ISO}\] )?(?<![\w.-])[A-Za-z0-9][\w.-]{{0,254}}:\d{{1,9}}:\d{{1,9}} \[\d{{1,4}}\] (?:[^\s:]{{1,200}}:\d+ (?:\(\w{{0,120}}\) )?)?NCCL (?:INFO|WARN) "),
+    (("[Rank ",), rf"{_JOINED}\[Rank \d{{1,7}}\] (?:time \(ms\) \||\((?:after|before) .{{1,60}}?\) memory)"),
+    ((":megatron.", ":torch.", ":deepspeed."), rf"{_JOINED}(?<![A-Z_]){_LEVEL}:(?:megatron|torch|deepspeed)\.[\w.]{{1,120}}:"),
+    (("slurmstepd: error: ",), rf"{_JOINED}slurmstepd: error: "),
+    (("srun: ",), rf"{_JOINED}srun: (?:error: |Job step aborted|Force Terminated|forcing job termination)"),
+)  # fmt: skip
+# An ambiguous prefix (see prefix_table.AMBIGUOUS) with others behind it: those are stacked, not glued.
+_PREFIX_LIKE = re.compile(
+    r"\s*(?:\d{1,6}[:|] ?|\[\d{1,6}\] |[A-Za-z0-9][\w.-]*: |\[[A-Za-z_]+\d+\]: ?|[a-z0-9][a-z0-9.-]* (?:› )?[a-z0-9-]+ )", re.A
+)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.A)
+
+
+def split_glued(raw: str) -> list[str]:
+    """The lines that ``raw`` was glued of: mostly ``[raw]``. Joined they are ``raw``."""
+    message = -1  # where the message of the first piece begins; found out when it matters
+    places: list[tuple[int, bool]] = []
+    for gates, pattern in _GLUE:
+        for gate in gates:
+            if raw.find(gate, max(message, 0) + 1) < 0:
+                continue
+            if message < 0:
+                message = _message(raw)
+                if raw.find(gate, message + 1) < 0:
+                    continue
+            # The plain tag of a rank also occurs in code, where an open bracket before it tells.
+            places.extend((match.start(), gate == "[rank") for match in _compiled(pattern).finditer(raw, message + 1))
+            break
+    pieces: list[str] = []
+    start = 0
+    for place, doubtful in sorted(places):
+        before = raw[message:place]
+        if not before.strip() or (doubtful and before.count("[") > before.count("]")):
+            continue
+        pieces.append(raw[start:place])
+        start, message = place, prefix_end(raw, place)
+        if len(pieces) == MOST - 1:
+            break
+    pieces.append(raw[start:])
+    return pieces
+
+
+def _message(raw: str) -> int:
+    """Where the message of ``raw`` begins, also behind a prefix that only a sample could vouch for."""
+    end = prefix_end(raw)
+    like = _PREFIX_LIKE.match(raw, end)
+    if like is not None:
+        further = prefix_end(raw, like.end())
+        if further > like.end():
+            return further
+    return end

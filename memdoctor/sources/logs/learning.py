@@ -1,0 +1,69 @@
+"""Which of the ambiguous prefixes a log uses, told from a sample of its lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from memdoctor.sources.logs.prefix_table import AMBIGUOUS, Family
+
+SHARE = 0.8  # of the sample's non-empty lines must have the prefix; the rest is launcher chatter
+FEWEST = 3  # lines of a sample that can teach anything
+_ORDINARY = re.compile(
+    r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
+)
+_HOST = re.compile(r"localhost\Z|.*\d", re.S)
+
+
+def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
+    """The ambiguous family that most of ``rests`` begin with, narrowed to the names seen; None if none does.
+
+    ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before.
+    """
+    if len(rests) < FEWEST:
+        return None
+    best: tuple[int, Family] | None = None
+    for family in AMBIGUOUS:
+        if family.name in taken:
+            continue
+        matches = [match for rest in rests if (match := re.match(family.pattern, rest, re.A))]
+        if len(matches) < SHARE * len(rests) or (best is not None and len(matches) <= best[0]):
+            continue
+        narrowed = _narrow(family, matches)
+        if narrowed is not None:
+            best = len(matches), narrowed
+    return None if best is None else best[1]
+
+
+def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
+    groups = matches[0].re.groupindex
+    if "role" in groups:
+        roles = Counter(match["role"] for match in matches)
+        if len(roles) > 1 and (family.name == "role_tee" or len(roles) > len(matches) / 3):
+            return None
+        if family.name == "role_tee":
+            (role,) = roles
+            return None if _ORDINARY.match(role) else _with(family, r"(?P<role>[A-Za-z_]+)", re.escape(role))
+        family = _with(family, r"(?P<role>[a-z0-9][a-z0-9-]{0,62})", _any_of(roles))
+    if "host" in groups:
+        hosts = Counter(match["host"] for match in matches)
+        if len(hosts) > max(1, len(matches) / 2) or any(_ORDINARY.match(host) or not _HOST.match(host) for host in hosts):
+            return None
+        start = family.pattern.index("(?P<host>")
+        end = family.pattern.index("})", start) + 2
+        return _with(family, family.pattern[start:end], f"(?P<host>{_any_of(hosts)})")
+    numbers = [int(match["task" if "task" in groups else "rank"]) for match in matches]
+    counts_up = all(after == before + 1 for before, after in pairwise(numbers))
+    return None if counts_up else family  # a numbered listing
+
+
+def _with(family: Family, old: str, new: str) -> Family:
+    return Family(family.name, family.first, family.second, family.pattern.replace(old, new), family.tag)
+
+
+def _any_of(names: Counter[str]) -> str:
+    """A pattern for the names seen; numbers in them may be others: node 5 may print its first line late."""
+    shapes = {re.sub(r"\d+", r"\\d+", re.escape(name)) for name in names}
+    return f"(?:{'|'.join(sorted(shapes, key=len, reverse=True))})"

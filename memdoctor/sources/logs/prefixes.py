@@ -1,0 +1,146 @@
+"""Takes the prefixes off a log line, outermost first, and keeps what they say.
+
+The stream of a line is named by its tags alone: what a wrapper puts on every line of a process (torchrun's tee, ``srun -l``, Ray, mpirun,
+pdsh, a pod, a journal). So a process's own prints and its traceback share a stream although only the traceback carries ``[rankN]: `` as
+well; ``[rankN]: `` names it only where nothing outside it does. Headers (time, level, logger, also c10's ``[rank3]:[E1023 ...]``, DeepSpeed's
+``[Rank 0]`` and the pid in torchrun's own lines) never do: the lines that follow a header without one of their own must stay with it.
+NCCL prefixes each of its lines itself; where no wrapper names the process, its host and pid do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memdoctor.sources.logs.clock import Clock
+from memdoctor.sources.logs.learning import recognise
+from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.peeling import PLAIN, Found, Table, walk
+from memdoctor.sources.logs.prefix_table import FAMILIES, NCCL, Family
+from memdoctor.sources.logs.stamps import find_with_year, read_moment
+
+_LEVELS = {
+    **dict.fromkeys(("V", "D", "T", "TRACE", "CALL"), "DEBUG"),
+    **dict.fromkeys(("I", "SUCCESS", "NOTICE", "VERSION"), "INFO"),
+    **dict.fromkeys(("W", "WARN"), "WARNING"),
+    **dict.fromkeys(("E", "EXCEPTION", "ABORT"), "ERROR"),
+    **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
+}
+_TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
+_MEMORY = re.compile(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
+
+
+class Prefixes:
+    """The prefixes of one log.
+
+    ``file_rank`` and ``file_host`` are what the file's name says, for lines that do not say it; ``year_hint`` is the year of stamps that lack
+    one (unless the sample tells), ``not_after`` an upper bound for them in epoch seconds, where there is no hint.
+    """
+
+    def __init__(
+        self, file_rank: int | None = None, file_host: str | None = None, year_hint: int | None = None, not_after: float | None = None
+    ) -> None:
+        self._rank, self._host = file_rank, file_host
+        self._clock = Clock(year_hint, not_after)
+        self._hints = (year_hint, not_after)
+        self._table = PLAIN
+        self._tasks_are_nodes = False
+
+    @property
+    def year(self) -> int | None:
+        """The year that the log is in, as far as is known."""
+        return self._clock.year
+
+    def learn(self, sample: Sequence[str]) -> None:
+        """Decide from the first lines which ambiguous prefixes the log uses, and the year."""
+        lines = [raw for raw in sample if raw.strip()]
+        taken: dict[str, Family] = {}
+        for _ in range(3):
+            walked = [(raw, *walk(raw, 0, self._table)) for raw in lines]
+            family = recognise([raw[end:] if found is None or not found.header else "" for raw, end, found in walked], frozenset(taken))
+            if family is None:
+                break
+            taken[family.name] = family
+            # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
+            self._table = Table((*taken.values(), *FAMILIES))
+        for raw in lines:
+            self.strip(raw)  # a tag inside srun's shows whether srun's numbers are nodes
+        self._clock = self._set_clock(lines)
+
+    def _set_clock(self, lines: Sequence[str]) -> Clock:
+        """A clock that knows the year: from a dated prefix, else from a date in the text where it does not gainsay the hint."""
+        year, not_after = self._hints
+        clock = Clock(year, not_after)
+        for raw in lines:
+            found = walk(raw, 0, self._table)[1]
+            text = "" if found is None else found.values.get("time", "")
+            moment = read_moment(text)
+            if moment is not None and moment[0] is not None and clock.read(text) is not None:
+                return clock
+        for raw in lines:
+            stamp = find_with_year(raw)
+            if stamp is not None and (year is None or int(stamp.iso[:4]) in (year - 1, year)):
+                clock.set(stamp)
+                return clock
+        return clock
+
+    def strip(self, raw: str) -> Line:
+        """``raw`` without its prefixes. Never raises; ``text`` is always a suffix of ``raw``."""
+        position, found = walk(raw, 0, self._table)
+        if found is None:
+            line = Line(raw, self._rank, None, self._host)
+        else:
+            values = found.values
+            time, level, pid, local = values.get("time"), values.get("level"), values.get("pid"), values.get("local")
+            line = Line(
+                raw[position:],
+                self._rank_of(values),
+                None if local is None else int(local),
+                values.get("host", self._host),
+                None if pid is None else int(pid),
+                None if time is None else self._clock.read(time),
+                None if level is None else _LEVELS.get(level, level),
+                values.get("logger"),
+                self._stream(found),
+            )
+        if line.rank is None and raw[position : position + 5] in ("[Rank", "rank="):
+            peek = _MEMORY.match(raw, position)
+            if peek is not None:
+                line.rank = int(peek[1] or peek[2])
+        return line
+
+    def _rank_of(self, values: dict[str, str]) -> int | None:
+        """The rank by the prefixes, else by the file's name, else the Slurm task.
+
+        A Slurm task is a rank where each GPU has its own task. Where torchrun runs once per node it is the node: then a tag inside tells.
+        """
+        text = values.get("rank", values.get("ds_rank", "-1"))
+        rank = int(text) if text[0] != "-" else None
+        task = values.get("task")
+        if task is not None and not self._tasks_are_nodes:
+            inside = rank is not None and rank != int(task)
+            self._tasks_are_nodes = inside or "local" in values or values.get("logger", "").startswith(_TORCHRUN)
+        if rank is not None:
+            return rank
+        if self._rank is not None or task is None or self._tasks_are_nodes:
+            return self._rank
+        return int(task)
+
+    def _stream(self, found: Found) -> str:
+        parts: list[str] = []
+        process = False  # some tag names a process, not only a machine
+        for tag, value in found.tags:
+            if tag == "host" or tag == "task":
+                named = tag == "task" and not self._tasks_are_nodes
+                process = process or named
+                parts.append(f"r{value}" if named else f"n{value}" if tag == "task" else value)
+            elif tag == "rankn":
+                if not process:
+                    parts.append(f"r{value}")
+                    process = True
+            elif value:
+                parts.append({"rank": "r", "local": "l"}.get(tag, "") + value)
+                process = True
+        if not parts and found.layers[-1] is NCCL:
+            return f"{found.values['host']}:{found.values['pid']}"
+        return "/".join(parts)

@@ -1,0 +1,187 @@
+"""Moments as logs print them: with and without year, zone, date and fraction of a second.
+
+Read are ISO 8601 and its kin (``2024-05-01T10:00:00Z``, ``2024-05-01 10:00:00,123``, ``2026-11-29_13:09:27``, ``2024/05/01 10:00:00``),
+glog (``E1023 02:44:30.941975491``; the month may lack its zero: ``E321``), syslog (``Oct 01 13:00:00``), ctime (``Tue Oct  1 13:00:00 2024``),
+``01/02/2024 10:00:00`` (month first, unless it cannot be a month), ``05/01 10:00:00``, ``10:00:00`` and epoch numbers. A kernel's seconds since boot
+are no moment.
+Nonsense such as month 13 yields None, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+
+from memdoctor.model import Stamp
+
+DAY = 86_400.0
+_MONTHS = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+
+# Building blocks, also of the prefixes: each matches one written form and has no groups.
+FRACTION = r"(?:[.,]\d{1,9})?"
+ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d{FRACTION}(?:Z| UTC| ?[+-]\d\d:?\d\d(?!\d))?"
+SLASHED = rf"\d\d/\d\d/\d{{4}} \d\d:\d\d:\d\d{FRACTION}"
+SHORT = rf"\d\d[-/]\d\d \d\d:\d\d:\d\d{FRACTION}"
+CLOCK = rf"\d\d:\d\d:\d\d{FRACTION}"
+_MONTH = rf"(?:{'|'.join(_MONTHS)})"
+SYSLOG = rf"{_MONTH} [ \d]\d \d\d:\d\d:\d\d{FRACTION}"
+CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{{3,4}})? \d{{4}}"
+GLOG = r"[VDIWECF]\d{3,4} \d\d:\d\d:\d\d\.\d{6,9}"
+
+_ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?", re.A)
+_SLASHED = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_SHORT = re.compile(r"(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_SYSLOG = re.compile(rf"({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{{1,9}}))?", re.A)
+_CTIME = re.compile(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([A-Z]{{3,4}}))? (\d{{4}})", re.A)
+_GLOG = re.compile(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
+_EPOCH = re.compile(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
+_ANYWHERE = re.compile(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
+WITHIN = 80  # characters of a line in which find_stamp lets a stamp begin
+
+# year, month, day (None where not printed), seconds of the day, the time as text, the zone as printed by ISO 8601
+Moment = tuple[int | None, int | None, int | None, int, str, str]
+
+
+def parse_stamp(text: str, *, year: int | None) -> Stamp | None:
+    """The moment that ``text`` is, as a whole; None if it is none, or has no date.
+
+    A stamp without a year gets ``year``; where that is None, the current year, or the one before if the moment would be still to come.
+    """
+    moment = read_moment(text)
+    return None if moment is None else with_year(moment, year)
+
+
+def find_stamp(text: str, year: int | None) -> Stamp | None:
+    """The first dated moment that begins in the first 80 characters of ``text``; ``year`` as in ``parse_stamp``."""
+    return next((stamp for moment in _moments(text) if (stamp := with_year(moment, year)) is not None), None)
+
+
+def find_with_year(text: str) -> Stamp | None:
+    """Like ``find_stamp``, but only moments that are printed with their year."""
+    return next((stamp for moment in _moments(text) if moment[0] is not None and (stamp := with_year(moment, None)) is not None), None)
+
+
+def _moments(text: str) -> Iterator[Moment]:
+    if text.count(":", 0, WITHIN + 40) < 2:
+        return
+    for match in _ANYWHERE.finditer(text, 0, WITHIN + 40):
+        if match.start() >= WITHIN:
+            return
+        moment = read_moment(match[0])
+        if moment is not None:
+            yield moment
+
+
+def with_year(moment: Moment, year: int | None) -> Stamp | None:
+    """``moment`` in ``year`` where it has none of its own."""
+    own, month, day = moment[0], moment[1], moment[2]
+    if month is None or day is None:
+        return None
+    if own is not None or year is not None:
+        return build(moment, own or year or 0, month, day)
+    now = time.time()
+    this = time.gmtime(now).tm_year
+    for candidate in range(this, this - 5, -1):  # a leap day is up to four years back (eight round 2100)
+        stamp = build(moment, candidate, month, day)
+        if stamp is not None and stamp.epoch <= now + DAY:
+            return stamp
+    return None
+
+
+def build(moment: Moment, year: int, month: int, day: int) -> Stamp | None:
+    """The stamp of ``moment``'s time on that day; None where there is no such day."""
+    midnight = _midnight(year, month, day)
+    if midnight is None:
+        return None
+    _, _, _, seconds, text, zone = moment
+    epoch = midnight + seconds
+    if len(text) > 8:
+        epoch += float(text[8:])
+    if len(zone) > 1:
+        offset = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
+        epoch -= offset if zone[0] == "+" else -offset
+    return Stamp(epoch, f"{year:04d}-{month:02d}-{day:02d}T{text}{zone}")
+
+
+@lru_cache(maxsize=1024)
+def _midnight(year: int, month: int, day: int) -> float | None:
+    try:
+        return (date(year, month, day).toordinal() - 719_163) * DAY if 1970 <= year < 2200 else None
+    except ValueError:
+        return None
+
+
+def read_moment(text: str) -> Moment | None:
+    """What ``text`` says, before a missing year or date is filled in. Hours above 23, minutes above 59, zones above 14 h: None."""
+    second, third = text[1:2], text[2:3]
+    if second.isdigit() and text[4:5] in ("-", "/"):
+        match = _ISO.fullmatch(text)
+        if match is None:
+            return None
+        zone = _zone(match[8])
+        return None if zone is None else _moment(int(match[1]), int(match[2]), int(match[3]), match[4], match[5], match[6], match[7], zone)
+    if third == ":":
+        match = _CLOCK.fullmatch(text)
+        return match and _moment(None, None, None, match[1], match[2], match[3], match[4])
+    if third in ("/", "-"):
+        return _read_short(text)
+    if second.isdigit() and not text[0].isdigit():
+        match = _GLOG.fullmatch(text)
+        return match and _moment(None, int(match[1]), int(match[2]), match[3], match[4], match[5], match[6])
+    if second.isdigit():
+        return _read_epoch(text)
+    return _read_words(text)
+
+
+def _read_short(text: str) -> Moment | None:
+    match = _SLASHED.fullmatch(text)
+    if match is None:
+        match = _SHORT.fullmatch(text)
+        return match and _moment(None, int(match[1]), int(match[2]), match[3], match[4], match[5], match[6])
+    month, day = int(match[1]), int(match[2])
+    if month > 12 >= day:
+        month, day = day, month
+    return _moment(int(match[3]), month, day, match[4], match[5], match[6], match[7])
+
+
+def _read_words(text: str) -> Moment | None:
+    match = _SYSLOG.fullmatch(text)
+    if match is not None:
+        return _moment(None, _MONTHS[match[1]], int(match[2]), match[3], match[4], match[5], match[6])
+    match = _CTIME.fullmatch(text)
+    if match is None:
+        return None
+    zone = "+00:00" if match[6] in ("UTC", "GMT") else ""  # other abbreviations are ambiguous
+    return _moment(int(match[7]), _MONTHS[match[1]], int(match[2]), match[3], match[4], match[5], None, zone)
+
+
+def _read_epoch(text: str) -> Moment | None:
+    """Seconds, milli-, micro- or nanoseconds since 1970, as structured logs have them."""
+    match = _EPOCH.fullmatch(text)
+    if match is None:
+        return None
+    whole = time.gmtime(int(match[1] or match[3]))
+    clock = (f"{whole.tm_hour:02d}", f"{whole.tm_min:02d}", f"{whole.tm_sec:02d}")
+    return _moment(whole.tm_year, whole.tm_mon, whole.tm_mday, *clock, match[2] or match[4], "Z")
+
+
+def _zone(text: str | None) -> str | None:
+    if text is None:
+        return ""
+    if text[0] not in "+-":
+        return "Z"
+    return f"{text[:3]}:{text[-2:]}" if int(text[1:3]) <= 14 and int(text[-2:]) < 60 else None
+
+
+def _moment(
+    year: int | None, month: int | None, day: int | None, hour: str, minute: str, second: str, fraction: str | None, zone: str = ""
+) -> Moment | None:
+    hours, minutes, seconds = int(hour), int(minute), int(second)
+    if hours > 23 or minutes > 59 or seconds > 60:
+        return None
+    clock = f"{hour}:{minute}:{second}" if fraction is None else f"{hour}:{minute}:{second}.{fraction}"
+    return year, month, day, hours * 3600 + minutes * 60 + seconds, clock, zone
