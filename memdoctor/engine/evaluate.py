@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
 from memdoctor.engine.facts import FactIndex, moment, passes, value_of
-from memdoctor.engine.schema import AllOf, AnyOf, Condition, Count, Leaf, NoneOf, Rule, first_part
+from memdoctor.engine.schema import AllOf, AnyOf, Comparison, Condition, Count, Leaf, NoneOf, Rule, first_part
+from memdoctor.errors import MemdoctorError
 from memdoctor.model import CONFIDENCES, Confidence, Fact
 
 _LEVELS = {confidence: len(CONFIDENCES) - number for number, confidence in enumerate(CONFIDENCES)}
 NO, NEUTRAL = 0, len(CONFIDENCES) + 1  # does not hold; holds and says nothing about confidence
 SUPPORT = 64  # facts of one condition that are kept as support
+BUDGET = 1_000_000  # comparisons of one rule with fields of the first fact: about a second; only a log made to be slow needs more
 
 Events = dict[int, int]  # place of an event fact -> level
 
@@ -32,6 +36,9 @@ class Evaluation:
         self._own = level_of(rule.confidence)
         self._joined: dict[int, tuple[dict[Any, list[int]], dict[Any, list[int]]]] = {}
         self._bound: dict[tuple[int, Any], list[int]] = {}
+        self._equal: dict[tuple[int, int], dict[Any, list[int]]] = {}
+        self._lists: list[list[int]] = []
+        self._left = BUDGET
 
     def events(self) -> Events:
         found = self._events(self.rule.when)
@@ -115,7 +122,7 @@ class Evaluation:
         if bound is None:
             bound = self._candidates(leaf, first)
             if references:
-                bound = [other for other in bound if all(passes(test, self.index.facts[other], first) for test in references)]
+                bound = self._referring(leaf, references, bound, first)
             if leaf.count is not None and not self._enough(leaf.count, bound):
                 bound = []
             self._bound[id(leaf), key] = bound
@@ -138,20 +145,50 @@ class Evaluation:
         own, wide = by_attempt.get((first.attempt, key), []), by_attempt.get((0, key), [])
         return sorted(own + wide) if wide else own
 
+    def _referring(self, leaf: Leaf, references: list[Comparison], places: list[int], first: Fact) -> list[int]:
+        """Those of ``places`` that pass the comparisons with ``first``; without a ``count``, no more than are kept as support."""
+        equal = next((test for test in references if test.op == "eq" and test.type not in ("version", "any")), None)
+        if equal is not None:
+            values = self._equal.get((id(leaf), id(places)))
+            if values is None:
+                values = {}
+                for place in places:
+                    values.setdefault(value_of(self.index.facts[place], equal.field), []).append(place)
+                self._equal[id(leaf), id(places)] = values
+                self._lists.append(places)  # keeps the id its own
+            places = values.get(value_of(first, equal.of_first or ""), [])
+        found: list[int] = []
+        for place in places:
+            self._left -= 1
+            if self._left < 0:
+                raise MemdoctorError(f"more than {BUDGET:,} comparisons of facts with the first fact")
+            if all(passes(test, self.index.facts[place], first) for test in references):
+                found.append(place)
+                if leaf.count is None and len(found) == SUPPORT:
+                    break
+        return found
+
     def _enough(self, count: Count, places: list[int]) -> bool:
         facts = self.index.facts
         if count.within is None:
             if count.distinct is None:
                 return self.index.total(places) >= count.ge
             return len(_values(count.distinct, [facts[place] for place in places])) >= count.ge
-        window: list[Fact] = []
+        window: deque[tuple[float, str]] = deque()
+        values: Counter[str] = Counter()
         for place in places:  # in the order of time
-            fact = facts[place]
-            if fact.time is None and fact.after is None:
+            now = moment(facts[place])
+            value = value_of(facts[place], count.distinct) if count.distinct is not None else place
+            if now == -math.inf or value is None:
                 continue
-            window = [other for other in window if moment(fact) - moment(other) <= count.within]
-            window.append(fact)
-            if (len(window) if count.distinct is None else len(_values(count.distinct, window))) >= count.ge:
+            window.append((now, repr(value)))
+            values[repr(value)] += 1
+            while now - window[0][0] > count.within:
+                _, old = window.popleft()
+                values[old] -= 1
+                if not values[old]:
+                    del values[old]
+            if len(values) >= count.ge:
                 return True
         return False
 
