@@ -67,13 +67,19 @@ class _Names:
     def __init__(self) -> None:
         self._given: dict[str, dict[str, str]] = {"host": {}, "user": {}}
         self._paths: dict[str, str] = {}
+        self._stand_ins: set[str] = set()
         self._patterns: dict[str, tuple[int, re.Pattern[str] | None]] = {}
 
     def name(self, kind: str, private: str) -> str:
-        given = self._given.setdefault(kind, {})
-        if private in given.values():  # already a stand-in
+        if private in self._stand_ins:
             return private
-        return given.setdefault(private, f"{kind}-{len(given) + 1}")
+        for known in (kind, "host", "user"):  # a folder may be named after a host or a user
+            if private in self._given.get(known, ()):
+                return self._given[known][private]
+        given = self._given.setdefault(kind, {})
+        given[private] = f"{kind}-{len(set(given.values())) + 1}"
+        self._stand_ins.add(given[private])
+        return given[private]
 
     def host(self, host: str) -> str:
         """A host name, which may be an address; ``n7.cluster`` and ``n7`` are one host."""

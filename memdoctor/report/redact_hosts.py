@@ -33,8 +33,8 @@ _LIKELY = tuple(
         rf"\w@{_HOST}",
         rf"://{_HOST}",
         r"(?P<host>\bip-\d+-\d+-\d+-\d+\b)",
-        rf"(?<![\w/.])(?P<host>[A-Za-z0-9][\w-]*(?:\.[\w-]+)+\.(?:{_ZONES}))\b(?![\w./-]*\()",
-        r"(?<![\w/.])(?P<host>[A-Za-z0-9][\w-]*\.(?:internal|local|com|net|org))\b(?![\w./-]*\()",
+        rf"(?<![\w/.-])(?P<host>[A-Za-z0-9][\w-]*(?:\.[\w-]+)+\.(?:{_ZONES}))\b(?![\w./-]*\()",
+        r"(?<![\w/.-])(?P<host>[A-Za-z0-9][\w-]*\.(?:internal|local|com|net|org))\b(?![\w./-]*\()",
     )
 )
 _PUBLIC = re.compile(
@@ -45,7 +45,9 @@ _NOT_HOSTS = re.compile(
     r"(?i)(rank|gpu|cuda|mlx\d?|eth|ens|enp|bond|ib|stage|step|layer|xid|nvlink|sm)[_-]?\d[\w:.-]*|.*\.(py|so|cpp|cc|cu|h|log|yaml|json|sh|out|err|txt|gz)"
 )
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)[0-9A-Fa-f:]{3,39}(?:(?<=:)(?:\d{1,3}\.){3}\d{1,3})?(?:%\w+)?(?![\w:]|\.\d)")
+_IPV6 = re.compile(
+    r"(?:(?<![\w:.])|(?<=[a-z]\d:))(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)[0-9A-Fa-f:]{3,39}(?:(?<=:)(?:\d{1,3}\.){3}\d{1,3})?(?:%\w+)?(?![\w:]|\.\d)"
+)
 _MAC = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])")
 _VERSION_BEFORE = re.compile(r"(?i)(version|driver|release|firmware|ver\.?|vbios|nccl|cuda|cudnn|torch|==|>=|<=|~=|\bv)[\s:=('\"]*$")
 # Loopback, "any" and docker's default bridge are the same everywhere, and explain faults.
@@ -53,7 +55,7 @@ _KEPT_NETWORKS = ("127.0.0.0/8", "0.0.0.0/32", "255.255.255.255/32", "172.17.0.0
 _USER = (
     re.compile(r"(?i)(?<![a-z])(?:user(?:name)?|logname|owner)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?P<user>[a-z_][\w.-]*)"),
     re.compile(r"\buid=\d+\((?P<user>[^)\s]+)\)"),
-    re.compile(r"(?<![\w.])(?P<user>[A-Za-z_][\w.+-]*)@[A-Za-z]"),
+    re.compile(r"(?<![\w.+-])(?P<user>[A-Za-z_][\w.+-]*)@[A-Za-z]"),
 )
 # Names that give nobody away, and that replaced everywhere would spoil the sense.
 COMMON_WORDS = frozenset(
@@ -68,7 +70,7 @@ def hosts_in(text: str) -> Iterator[str]:
         for pattern in patterns:
             for match in pattern.finditer(text):
                 host = match["host"].rstrip(".-_")
-                if is_private(host) and not _NOT_HOSTS.fullmatch(host) and (sure or re.search(r"[\d.]", host)):
+                if is_private(host) and (sure or (re.search(r"[\d.]", host) and not _NOT_HOSTS.fullmatch(host))):
                     yield host
 
 

@@ -38,7 +38,8 @@ def hide_secrets(text: str, name: Name) -> str:
 
 
 def _random(value: str) -> bool:
-    """True where ``value`` looks drawn, not written: a number of tokens or the key of a weight must stay."""
+    """True where ``value`` looks drawn, not written: a number of tokens, a class or the key of a weight must stay."""
     if len(value) < 16 or value.isdigit() or not re.fullmatch(r"[A-Za-z0-9+/_=-]+", value):
         return False
-    return bool(re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", value)) or all(re.search(signs, value) for signs in ("[a-z]", "[A-Z]", "[0-9]"))
+    mixed = all(re.search(signs, value) for signs in ("[a-z]", "[A-Z]", r"\d+\D+\d|[+/=]"))
+    return mixed or bool(re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", value))
