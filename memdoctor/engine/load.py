@@ -5,36 +5,35 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memdoctor import catalog, resources
-from memdoctor.engine import yaml_strict
+from memdoctor.engine import cache
 from memdoctor.engine.conditions import Names
-from memdoctor.engine.fields import Faults, suggest
+from memdoctor.engine.fields import suggest
+from memdoctor.engine.folders import RESERVED, parse_file, rule_files
 from memdoctor.engine.rules import Known, read_rule
 from memdoctor.engine.schema import Rule
 from memdoctor.engine.signals import read_signals
-from memdoctor.engine.yaml_strict import Keys, Node
-from memdoctor.errors import InputError, MemdoctorError, RuleError
+from memdoctor.engine.yaml_strict import Keys
+from memdoctor.errors import MemdoctorError, RuleError
 from memdoctor.model import Signal
 
-RESERVED = ("signals", "tables")
 # Kinds that code makes, too: no list of signals holds all their names.
 DERIVED = ("run.ended", "progress", "series.numerics", "exception", "error.line", "gpu.state")
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What one or several folders hold. ``errors`` is empty where all of it is sound."""
+    """What one or several folders hold. ``errors`` is empty where all of it is sound; ``causes`` are those that rules may name."""
 
-    signals: tuple[Signal, ...]
-    rules: tuple[Rule, ...]
+    signals: tuple[Signal, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    causes: frozenset[str] = frozenset()
     errors: tuple[RuleError, ...] = ()
 
 
@@ -62,112 +61,96 @@ def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
     ``thorough`` compiles every pattern and tries it on its sample. By default that is left out for the built-in folder alone: its tests
     have done it, and it takes longer than reading a log.
     """
-    signals: list[Signal] = []
+    base = Base()
+    for folder in dirs:
+        if thorough is None and base == Base() and _is_builtin(folder):
+            base = _builtin(folder)
+        else:
+            base = _extend(base, folder, thorough=thorough is not False)
+    return base
+
+
+def _builtin(folder: Path) -> Base:
+    state = cache.state(folder)
+    kept = cache.get(state, {"Base": Base})
+    if isinstance(kept, Base):
+        return kept
+    base = _extend(Base(), folder, thorough=False)
+    if not base.errors:
+        cache.put(state, base)
+    return base
+
+
+def _extend(base: Base, folder: Path, *, thorough: bool) -> Base:
+    """``base`` and what ``folder`` adds to it."""
     errors: list[RuleError] = []
-    causes: set[str] = set()
-    for folder in dirs:
-        for path in _files(folder, errors):
-            place = path.relative_to(folder)
-            if place.parts[0] == "signals":
-                deep = thorough if thorough is not None else not _is_builtin(folder)
-                node, faults = _parse(path)
-                if node is not None:
-                    signals += read_signals(node, faults, thorough=deep)
-                errors += faults.errors
-        causes |= _causes(folder, errors)
-    errors += _twice(signals)
-    known = Known(frozenset(causes), _repros(), _names(signals))
-    rules: dict[str, Rule] = {}
-    over: list[tuple[Rule, dict[str, int]]] = []
+    files: dict[str, list[Path]] = {"signals": [], "tables": [], "": []}
+    for path in rule_files(folder, errors):
+        area = path.parent.name
+        files[area if area in RESERVED else ""].append(path)
+    signals = [*base.signals, *_signals(files["signals"], errors, thorough)]
+    errors += _twice(signals[len(base.signals) :], base.signals)
+    causes = base.causes | _causes(files["tables"], errors)
+    known = Known(causes, _repros(), _names(signals))
+    rules = {rule.id: rule for rule in base.rules}
+    beaten: dict[str, Mapping[str, int]] = {}
     broken: set[str] = set()
-    for folder in dirs:
-        for path in _files(folder, []):
-            place = path.relative_to(folder)
-            if place.parts[0] in RESERVED:
-                continue
-            id_ = place.with_suffix("").as_posix()
-            node, faults = _parse(path)
-            if node is not None:
-                rule, beaten = read_rule(node, faults, known, id_)
-                if id_ in rules:
-                    faults.add(
-                        1, f"there is a rule '{id_}' already, in {rules[id_].path}", "give this one another name; 'over' beats the other"
-                    )
-                elif rule is not None:
-                    rules[id_] = rule
-                    over.append((rule, dict(beaten)))
-            if id_ not in rules:
-                broken.add(id_)
+    for path in files[""]:
+        id_ = f"{path.parent.name}/{path.stem}"
+        node, faults = parse_file(path)
+        rule = None
+        if id_ in rules:
+            faults.add(1, f"there is a rule '{id_}' already, in {rules[id_].path}", "give this one another name; 'over' beats the other")
+        elif node is not None:
+            rule, over = read_rule(node, faults, known, id_)
+        if rule is not None:
+            rules[id_], beaten[id_] = rule, over
+        else:
+            broken.add(id_)
+        errors += faults.errors
+    for id_, over in beaten.items():
+        errors += _check_over(rules[id_], over, {*rules, *broken})
+    return Base(tuple(signals), tuple(rules.values()), causes, base.errors + tuple(errors))
+
+
+def _signals(files: list[Path], errors: list[RuleError], thorough: bool) -> list[Signal]:
+    signals: list[Signal] = []
+    for path in files:
+        node, faults = parse_file(path)
+        if node is not None:
+            signals += read_signals(node, faults, thorough=thorough)
+        errors += faults.errors
+    return signals
+
+
+def _twice(signals: Sequence[Signal], earlier: Sequence[Signal]) -> list[RuleError]:
+    seen = {signal.id: signal for signal in earlier}
+    errors = []
+    for signal in signals:
+        first = seen.setdefault(signal.id, signal)
+        if first is not signal:
+            errors.append(RuleError(signal.path, signal.line, f"there is a signal '{signal.id}' already", f"in {first.path}:{first.line}"))
+    return errors
+
+
+def _causes(files: list[Path], errors: list[RuleError]) -> set[str]:
+    for path in files:
+        if path.name == "causes.yaml":
+            node, faults = parse_file(path)
             errors += faults.errors
-    for rule, beaten in over:
-        for name, line in beaten.items():
-            if name == rule.id:
-                errors.append(RuleError(rule.path, line, "a rule cannot be over itself", ""))
-            if name not in rules and name not in broken:
-                errors.append(RuleError(rule.path, line, f"'over' names the rule '{name}', which does not exist", suggest(name, rules)))
-    return Base(tuple(signals), tuple(rules.values()), tuple(errors))
+            causes = node.nodes.get("causes") if isinstance(node, Keys) else None
+            return set(causes.nodes) if isinstance(causes, Keys) else set()
+    return set()
 
 
-def _files(folder: Path, errors: list[RuleError]) -> list[Path]:
-    """The YAML files of a folder, sorted; a misplaced one is a fault."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of rules")
-    found = []
-    for top, names, files in os.walk(folder):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for name in sorted(files):
-            path = Path(top, name)
-            if name.startswith(".") or path.suffix not in (".yaml", ".yml"):
-                continue
-            parts = path.relative_to(folder).parts
-            shown = _shown(path)
-            if path.suffix == ".yml":
-                errors.append(RuleError(shown, None, "the file name ends in .yml", "call it .yaml"))
-            elif len(parts) != 2:
-                errors.append(
-                    RuleError(shown, None, "a rule file lies in <area>/<slug>.yaml", "signals lie in signals/, tables in tables/")
-                )
-            elif parts[0] not in RESERVED and not all(_SLUG.fullmatch(part) for part in (parts[0], path.stem)):
-                errors.append(RuleError(shown, None, "area and slug are lower case letters, digits, - and _", "such as oom/logits.yaml"))
-            else:
-                found.append(path)
-    if not found and not errors:
-        raise InputError(f"{folder}: no rules in it; rules lie in <area>/<slug>.yaml, signals in signals/<topic>.yaml")
-    return found
-
-
-def _shown(path: Path) -> str:
-    try:
-        return path.resolve().relative_to(Path.cwd()).as_posix()
-    except (ValueError, OSError):
-        return str(path)
-
-
-def _parse(path: Path) -> tuple[Node | None, Faults]:
-    faults = Faults(_shown(path))
-    try:
-        if path.stat().st_size > yaml_strict.MAX_BYTES:
-            faults.add(None, "the file is larger than 1 MiB", "")
-            return None, faults
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        faults.add(line, "not UTF-8", "save the file as UTF-8")
-        return None, faults
-    except OSError as error:
-        faults.add(None, f"cannot be read: {error.strerror}", "")
-        return None, faults
-    return yaml_strict.parse(text, faults.add), faults
-
-
-def _causes(folder: Path, errors: list[RuleError]) -> set[str]:
-    path = folder / "tables" / "causes.yaml"
-    if not path.is_file():
-        return set()
-    node, faults = _parse(path)
-    errors += faults.errors
-    causes = node.nodes.get("causes") if isinstance(node, Keys) else None
-    return set(causes.nodes) if isinstance(causes, Keys) else set()
+def _check_over(rule: Rule, over: Mapping[str, int], known: set[str]) -> list[RuleError]:
+    errors = []
+    for name, line in over.items():
+        if name == rule.id:
+            errors.append(RuleError(rule.path, line, "a rule cannot be over itself"))
+        elif "*" not in name and name not in known:
+            errors.append(RuleError(rule.path, line, f"'over' names the rule '{name}', which does not exist", suggest(name, known)))
+    return errors
 
 
 def _repros() -> frozenset[str]:
@@ -182,22 +165,12 @@ def _is_builtin(folder: Path) -> bool:
         return False
 
 
-def _twice(signals: list[Signal]) -> list[RuleError]:
-    seen: dict[str, Signal] = {}
-    errors = []
-    for signal in signals:
-        first = seen.setdefault(signal.id, signal)
-        if first is not signal:
-            errors.append(RuleError(signal.path, signal.line, f"there is a signal '{signal.id}' already", f"in {first.path}:{first.line}"))
-    return errors
-
-
-def _names(signals: list[Signal]) -> Names:
+def _names(signals: Sequence[Signal]) -> Names:
     """A check of the names that rules ask for: a name that nothing makes would be a rule that never fires."""
     made: dict[str, set[str]] = {}
     free = set(DERIVED)
     for signal in signals:
-        if "(?P<name>" in signal.match + " ".join((*signal.more, *signal.rows)):
+        if any("(?P<name>" in text for text in (signal.match, *signal.more, *signal.rows, signal.until or "")):
             free.add(signal.fact)
         made.setdefault(signal.fact, set()).add(str(signal.set.get("name", "")))
 
@@ -206,16 +179,19 @@ def _names(signals: list[Signal]) -> Names:
             return None
         if name in re.findall(r"\w+", catalog.KINDS[kind].doc):  # a name of the catalogue: readers of other formats may make it
             return None
-        return suggest(name, made[kind], list_up_to=30) or f"see signals of the kind {kind}"
+        return suggest(name, made[kind], list_up_to=30) or f"see the signals of the kind {kind}"
 
     return problem
 
 
 def main(arguments: Sequence[str]) -> int:
-    dirs = [resources.rules_dir()]
-    for argument in arguments:
-        if not _is_builtin(Path(argument)):
-            dirs.append(Path(argument))
+    """Check the built-in rules and the folders named; 0 where all is sound, else 2."""
+    builtin = resources.rules_dir()
+    here = Path.cwd()
+    dirs = [
+        builtin.relative_to(here) if builtin.is_relative_to(here) else builtin,
+        *(Path(argument) for argument in arguments if not _is_builtin(Path(argument))),
+    ]
     try:
         base = read(dirs, thorough=True)
     except MemdoctorError as error:

@@ -12,7 +12,7 @@ from memdoctor import catalog
 from memdoctor.engine import message, schema, versions
 from memdoctor.engine.conditions import Names, field_type, read_condition
 from memdoctor.engine.fields import Faults, Reader, suggest
-from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, leaves
+from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, first_part, leaves
 from memdoctor.engine.yaml_strict import Keys, Node, Text
 from memdoctor.model import CONFIDENCES, SEVERITIES, Fix
 
@@ -115,35 +115,41 @@ def _check_event(reader: Reader, when: Condition, about: str | None, text: str, 
                 )
             elif lacking and not part.optional:
                 faults.add(where, f"the message names '{{{name}}}', which {', '.join(lacking)} has not", "put that part in [...]")
-    _check_references(reader, when, kinds, faults)
+    for leaf, first in _scopes(when, about, None):
+        _check_references(reader, leaf, first, faults)
 
 
-def _check_references(reader: Reader, when: Condition, kinds: list[str], faults: Faults) -> None:
-    for leaf in _all_leaves(when):
-        for test in leaf.where:
-            if test.of_first is None:
-                continue
-            wrong = [kind for kind in kinds if field_type(kind, test.of_first) is None]
-            if wrong:
+def _scopes(condition: Condition, about: str | None, first: list[str] | None) -> list[tuple[Leaf, list[str]]]:
+    """Every leaf with the kinds that its first fact may have: those of the event of its own branch (``first`` None: it holds the event)."""
+    if isinstance(condition, Leaf):
+        return [(condition, [condition.fact] if first is None else first)]
+    event = first_part(condition, about) if isinstance(condition, AllOf) and first is None else None
+    beside = first if event is None else sorted({leaf.fact for leaf in first_leaves(event, about)})
+    return [scope for part in condition.parts for scope in _scopes(part, about, None if part is event else beside)]
+
+
+def _check_references(reader: Reader, leaf: Leaf, kinds: list[str], faults: Faults) -> None:
+    for test in leaf.where:
+        if test.of_first is None:
+            continue
+        having = [kind for kind in kinds if field_type(kind, test.of_first) is not None]
+        if not having:
+            fields = {field for kind in kinds for field in catalog.KINDS[kind].fields}
+            faults.add(
+                reader.nodes["when"], f"$first.{test.of_first}: {' or '.join(kinds)} has no such field", suggest(test.of_first, fields)
+            )
+        for kind in having:
+            other = field_type(kind, test.of_first)
+            if _family(test.type) != _family(other):
                 faults.add(
-                    reader.nodes["when"],
-                    f"$first.{test.of_first}: {wrong[0]} has no such field",
-                    suggest(test.of_first, catalog.KINDS[wrong[0]].fields),
+                    reader.nodes["when"], f"'{test.field}' is of the type {test.type}, $first.{test.of_first} of the type {other}", ""
                 )
-                continue
-            own, other = field_type(leaf.fact, test.field), field_type(kinds[0], test.of_first)
-            if _family(own) != _family(other):
-                faults.add(reader.nodes["when"], f"'{test.field}' is of the type {own}, $first.{test.of_first} of the type {other}", "")
 
 
 def _family(type_: str | None) -> str:
     return {"int": "number", "float": "number", "ms": "seconds", "hex": "number", "version": "str", "any": "str"}.get(
         type_ or "", type_ or ""
     )
-
-
-def _all_leaves(condition: Condition) -> list[Leaf]:
-    return [condition] if isinstance(condition, Leaf) else [leaf for part in condition.parts for leaf in _all_leaves(part)]
 
 
 def _applies(reader: Reader, faults: Faults) -> dict[str, str]:

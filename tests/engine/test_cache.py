@@ -1,0 +1,133 @@
+"""The built-in rules are kept between starts; whatever is wrong with what was kept, they are read anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memdoctor import resources
+from memdoctor.engine import cache, folders
+from memdoctor.engine.load import Base, load, read
+
+BASE = Path(__file__).parents[2] / "fixtures" / "bad_rules" / "base"
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that counts as the built-in one, and an empty cache."""
+    folder = tmp_path / "rules"
+    shutil.copytree(BASE, folder)
+    monkeypatch.setattr(resources, "rules_dir", lambda: folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+def kept(folder: Path) -> Path:
+    return resources.cache_dir() / f"rules-{cache.state(folder)}.json"
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The YAML files that are read from now on."""
+    seen: list[Path] = []
+
+    def parse_file(path: Path) -> Any:
+        seen.append(path)
+        return folders.parse_file(path)
+
+    monkeypatch.setattr("memdoctor.engine.load.parse_file", parse_file)
+    return seen
+
+
+def test_what_was_kept_is_what_was_read(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = read([rules])
+    assert first.rules
+    assert kept(rules).is_file()
+    seen = reads(monkeypatch)
+    assert read([rules]) == first
+    assert seen == []
+
+
+def test_the_built_in_base_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    base = read([resources.rules_dir()], thorough=False)
+    sound = Base(base.signals, base.rules, base.causes)
+    cache.put("x", sound)
+    assert cache.get("x", {"Base": Base}) == sound
+
+
+def test_a_changed_file_is_read(rules: Path) -> None:
+    read([rules])
+    path = rules / "oom" / "activations.yaml"
+    path.write_text(path.read_text().replace("status: stable", "status: draft"))
+    os.utime(path, ns=(1, 1))
+    assert [rule.status for rule in read([rules]).rules] == ["draft"]
+    path.unlink()
+    assert read([rules]).rules == ()
+
+
+def test_a_pack_is_read_on_top(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read([rules])
+    pack = tmp_path / "pack" / "area"
+    pack.mkdir(parents=True)
+    text = (rules / "oom" / "activations.yaml").read_text()
+    (pack / "slug.yaml").write_text(text.replace("id: oom/activations", "id: area/slug\nover: [oom/activations]"))
+    seen = reads(monkeypatch)
+    assert [rule.id for rule in load([rules, pack.parent]).rules] == ["oom/activations", "area/slug"]
+    assert seen == [pack / "slug.yaml"]
+
+
+def test_broken_rules_are_not_kept(rules: Path) -> None:
+    (rules / "oom" / "activations.yaml").write_text("id: [")
+    assert read([rules]).errors
+    assert not kept(rules).exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"class": "Base"}',
+        '{"class": "system", "values": ["true"]}',
+        '{"class": "Base", "values": [1, 2, 3, 4, 5]}',
+        "[" * 9999,
+    ],
+)
+def test_what_cannot_be_understood_is_ignored(text: str, rules: Path) -> None:
+    first = read([rules])
+    kept(rules).write_text(text)
+    assert read([rules]) == first
+
+
+def test_what_others_may_write_is_ignored(rules: Path) -> None:
+    first = read([rules])
+    path = kept(rules)
+    document = json.loads(path.read_text())
+    document["values"][1] = []
+    path.write_text(json.dumps(document))
+    assert read([rules]).rules == ()  # so the file is used ...
+    path.chmod(0o666)
+    assert read([rules]) == first  # ... but not when it may be anyone's
+    path.chmod(0o600)
+    shutil.move(path, path.with_suffix(".other"))
+    path.symlink_to(path.with_suffix(".other"))
+    assert read([rules]) == first
+
+
+def test_no_cache_folder_is_no_fault(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert len(read([rules]).rules) == 1
+
+
+def test_old_states_go(rules: Path) -> None:
+    for number in range(cache.KEEP + 3):
+        cache.put(f"{number}", Base())
+        os.utime(resources.cache_dir() / f"rules-{number}.json", (number, number))
+    assert sorted(path.name for path in resources.cache_dir().iterdir()) == [f"rules-{number}.json" for number in range(3, cache.KEEP + 3)]
