@@ -1,0 +1,51 @@
+"""Text of unknown origin, made fit to be shown: nothing in a log may steer a terminal or break a document."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Signs without width that count as letters or marks: fillers, joiners, variation selectors.
+_INVISIBLE = frozenset(
+    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+)
+_INVISIBLE_PATTERN = re.compile("[" + "".join(map(chr, sorted(_INVISIBLE))) + "]")
+_SURROGATE_BYTE = re.compile("[\udc80-\udcff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HARMLESS = ("L", "M", "N", "P", "S", "Co")  # letters, marks, numbers, punctuation, symbols, private use
+
+
+def visible(text: str) -> str:
+    """``text`` on one line, without a sign that moves the cursor, turns the writing direction or cannot be seen: those show as escapes.
+
+    Every kind of white space becomes a blank.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    if text.isprintable() and _INVISIBLE_PATTERN.search(text) is None:
+        return text
+    return "".join(_visible(sign) for sign in text)
+
+
+def _visible(sign: str) -> str:
+    if sign.isspace() and sign not in "\x1c\x1d\x1e\x1f\x85\u2028\u2029":
+        return " "
+    code, category = ord(sign), unicodedata.category(sign)
+    if code not in _INVISIBLE and category.startswith(_HARMLESS):
+        return sign
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no UTF-8
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def visible_lines(text: str) -> list[str]:
+    """The lines of ``text``, each as ``visible`` shows it but with its indentation."""
+    return [visible(line.expandtabs(4)).rstrip() for line in text.strip("\n").split("\n")]
+
+
+def valid(text: str) -> str:
+    """``text`` as Unicode that every encoding takes: halves of a surrogate pair are joined, lone ones replaced."""
+    if _SURROGATE.search(text) is None:
+        return text
+    text = _SURROGATE_BYTE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
