@@ -165,7 +165,7 @@ KINDS: Mapping[str, Kind] = {
         "A sign of how a process or the job ended: name is completed, failed or killed.",
         {"name": "str", "exitcode": "int", "signal": "str", "by": "str"},
     ),
-    "run.ended": Kind("How the attempt ended (derived): completed, failed, killed, cut, running, unknown.", {"status": "str", "exitcode": "int", "diagnosed": "bool"}),
+    "run.ended": Kind("How the attempt ended (derived): completed, failed, killed, cut, running, unknown.", {"status": "str", "exitcode": "int", "signal": "str", "by": "str", "diagnosed": "bool"}),
     "rank.place": Kind(
         "Where a rank runs.",
         {"of_rank": "int", "on_host": "str", "local": "int", "of_pid": "int", "gpu": "int", "bus_id": "str", "world_size": "int", "comm": "str"},
@@ -233,7 +233,7 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "watchdog.heartbeat": Kind("The watchdog thread itself got stuck.", {"name": "str", "limit": "seconds"}),
-    "collective.timeout": Kind("A gloo collective or a barrier timed out.", {"name": "str", "limit": "ms", "missing_ranks": "list", "missing_rank": "int"}),
+    "collective.timeout": Kind("A gloo collective or a barrier timed out.", {"name": "str", "op": "str", "limit": "ms", "missing_ranks": "list", "missing_rank": "int"}),
     "collective.mismatch": Kind(
         "Ranks are in different collectives, or in one with different sizes or types.",
         {"name": "str", "rank_a": "int", "rank_b": "int", "difference": "str", "got": "bytes", "expected": "bytes", "seq": "int", "op": "str"},
