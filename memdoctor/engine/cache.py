@@ -25,7 +25,7 @@ from memdoctor.engine import schema
 _KEPT: Mapping[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        model.Signal, model.Fix, schema.Rule, schema.Explains, schema.Comparison, schema.Count, schema.Leaf, schema.AllOf, schema.AnyOf, schema.NoneOf,
+        model.Signal, model.Fix, schema.Rule, schema.Explains, schema.Comparison, schema.Count, schema.Leaf, schema.AllOf, schema.AnyOf, schema.NoneOf, schema.Base,
     )
 }  # fmt: skip
 KEEP = 4  # states: of a few versions side by side
@@ -44,8 +44,8 @@ def state(folder: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-def get(name: str, extra: Mapping[str, type[Any]]) -> Any:
-    """What was kept under ``name``, or None. ``extra`` are further classes that may stand in it."""
+def get(name: str) -> Any:
+    """What was kept under ``name``, or None."""
     if not name:
         return None
     try:
@@ -54,7 +54,7 @@ def get(name: str, extra: Mapping[str, type[Any]]) -> Any:
             status = os.fstat(descriptor)
             if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode)):
                 return None
-            return _decode(json.load(file), {**_KEPT, **extra})
+            return _decode(json.load(file))
     except Exception:  # a cache must never be the reason why nothing works
         return None
 
@@ -90,13 +90,13 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode(value: Any, classes: Mapping[str, type[Any]]) -> Any:
+def _decode(value: Any) -> Any:
     if type(value) is list:
-        return tuple([_decode(item, classes) if type(item) in (list, dict) else item for item in value])
+        return tuple([_decode(item) if type(item) in (list, dict) else item for item in value])
     if type(value) is not dict:
         return value
     if "class" in value:
-        return classes[value["class"]](*[_decode(item, classes) if type(item) in (list, dict) else item for item in value["values"]])
+        return _KEPT[value["class"]](*[_decode(item) if type(item) in (list, dict) else item for item in value["values"]])
     if "map" in value:
-        return {name: _decode(item, classes) for name, item in value["map"].items()}
+        return {name: _decode(item) for name, item in value["map"].items()}
     return frozenset(value["set"])

@@ -5,36 +5,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from memdoctor import catalog, resources
+from memdoctor import resources
 from memdoctor.engine import cache
-from memdoctor.engine.conditions import Names
-from memdoctor.engine.fields import suggest
-from memdoctor.engine.folders import RESERVED, parse_file, rule_files
-from memdoctor.engine.rules import Known, read_rule
-from memdoctor.engine.schema import Rule
-from memdoctor.engine.signals import read_signals
-from memdoctor.engine.yaml_strict import Keys
-from memdoctor.errors import MemdoctorError, RuleError
+from memdoctor.engine.schema import Base, Rule
+from memdoctor.errors import MemdoctorError
 from memdoctor.model import Signal
-
-# Kinds that code makes, too: no list of signals holds all their names.
-DERIVED = ("run.ended", "progress", "series.numerics", "exception", "error.line", "gpu.state")
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What one or several folders hold. ``errors`` is empty where all of it is sound; ``causes`` are those that rules may name."""
-
-    signals: tuple[Signal, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    causes: frozenset[str] = frozenset()
-    errors: tuple[RuleError, ...] = ()
 
 
 def load_signals(dirs: Sequence[Path]) -> tuple[Signal, ...]:
@@ -72,7 +51,7 @@ def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
 
 def _builtin(folder: Path) -> Base:
     state = cache.state(folder)
-    kept = cache.get(state, {"Base": Base})
+    kept = cache.get(state)
     if isinstance(kept, Base):
         return kept
     base = _extend(Base(), folder, thorough=False)
@@ -82,80 +61,9 @@ def _builtin(folder: Path) -> Base:
 
 
 def _extend(base: Base, folder: Path, *, thorough: bool) -> Base:
-    """``base`` and what ``folder`` adds to it."""
-    errors: list[RuleError] = []
-    files: dict[str, list[Path]] = {"signals": [], "tables": [], "": []}
-    for path in rule_files(folder, errors):
-        area = path.parent.name
-        files[area if area in RESERVED else ""].append(path)
-    signals = [*base.signals, *_signals(files["signals"], errors, thorough)]
-    errors += _twice(signals[len(base.signals) :], base.signals)
-    causes = base.causes | _causes(files["tables"], errors)
-    known = Known(causes, _repros(), _names(signals))
-    rules = {rule.id: rule for rule in base.rules}
-    beaten: dict[str, Mapping[str, int]] = {}
-    broken: set[str] = set()
-    for path in files[""]:
-        id_ = f"{path.parent.name}/{path.stem}"
-        node, faults = parse_file(path)
-        rule = None
-        if id_ in rules:
-            faults.add(1, f"there is a rule '{id_}' already, in {rules[id_].path}", "give this one another name; 'over' beats the other")
-        elif node is not None:
-            rule, over = read_rule(node, faults, known, id_)
-        if rule is not None:
-            rules[id_], beaten[id_] = rule, over
-        else:
-            broken.add(id_)
-        errors += faults.errors
-    for id_, over in beaten.items():
-        errors += _check_over(rules[id_], over, {*rules, *broken})
-    return Base(tuple(signals), tuple(rules.values()), causes, base.errors + tuple(errors))
+    from memdoctor.engine.extend import extend  # reads YAML, which a start with a good cache does without
 
-
-def _signals(files: list[Path], errors: list[RuleError], thorough: bool) -> list[Signal]:
-    signals: list[Signal] = []
-    for path in files:
-        node, faults = parse_file(path)
-        if node is not None:
-            signals += read_signals(node, faults, thorough=thorough)
-        errors += faults.errors
-    return signals
-
-
-def _twice(signals: Sequence[Signal], earlier: Sequence[Signal]) -> list[RuleError]:
-    seen = {signal.id: signal for signal in earlier}
-    errors = []
-    for signal in signals:
-        first = seen.setdefault(signal.id, signal)
-        if first is not signal:
-            errors.append(RuleError(signal.path, signal.line, f"there is a signal '{signal.id}' already", f"in {first.path}:{first.line}"))
-    return errors
-
-
-def _causes(files: list[Path], errors: list[RuleError]) -> set[str]:
-    for path in files:
-        if path.name == "causes.yaml":
-            node, faults = parse_file(path)
-            errors += faults.errors
-            causes = node.nodes.get("causes") if isinstance(node, Keys) else None
-            return set(causes.nodes) if isinstance(causes, Keys) else set()
-    return set()
-
-
-def _check_over(rule: Rule, over: Mapping[str, int], known: set[str]) -> list[RuleError]:
-    errors = []
-    for name, line in over.items():
-        if name == rule.id:
-            errors.append(RuleError(rule.path, line, "a rule cannot be over itself"))
-        elif "*" not in name and name not in known:
-            errors.append(RuleError(rule.path, line, f"'over' names the rule '{name}', which does not exist", suggest(name, known)))
-    return errors
-
-
-def _repros() -> frozenset[str]:
-    folder = Path(resources.__file__).parent / "repro"
-    return frozenset(path.stem for path in folder.glob("[!_]*.py"))
+    return extend(base, folder, thorough=thorough)
 
 
 def _is_builtin(folder: Path) -> bool:
@@ -163,25 +71,6 @@ def _is_builtin(folder: Path) -> bool:
         return folder.resolve() == resources.rules_dir().resolve()
     except (OSError, MemdoctorError):
         return False
-
-
-def _names(signals: Sequence[Signal]) -> Names:
-    """A check of the names that rules ask for: a name that nothing makes would be a rule that never fires."""
-    made: dict[str, set[str]] = {}
-    free = set(DERIVED)
-    for signal in signals:
-        if any("(?P<name>" in text for text in (signal.match, *signal.more, *signal.rows, signal.until or "")):
-            free.add(signal.fact)
-        made.setdefault(signal.fact, set()).add(str(signal.set.get("name", "")))
-
-    def problem(kind: str, name: str) -> str | None:
-        if kind in free or kind not in made or name in made[kind]:
-            return None
-        if name in re.findall(r"\w+", catalog.KINDS[kind].doc):  # a name of the catalogue: readers of other formats may make it
-            return None
-        return suggest(name, made[kind], list_up_to=30) or f"see the signals of the kind {kind}"
-
-    return problem
 
 
 def main(arguments: Sequence[str]) -> int:

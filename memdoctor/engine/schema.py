@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memdoctor.model import Confidence, Fix, Severity, Value
+from memdoctor.errors import RuleError
+from memdoctor.model import Confidence, Fix, Severity, Signal, Value
 
 STATUSES = ("draft", "stable")
 ACTIONS = ("restart", "fix-config", "fix-code", "exclude-hosts", "call-hardware", "none")
@@ -107,6 +108,16 @@ class Rule:
     explains: tuple[Explains, ...] = ()
     refs: tuple[str, ...] = ()
     path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What one or several folders hold. ``errors`` is empty where all of it is sound; ``causes`` are those that rules may name."""
+
+    signals: tuple[Signal, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    causes: frozenset[str] = frozenset()
+    errors: tuple[RuleError, ...] = ()
 
 
 def leaves(condition: Condition) -> list[Leaf]:

@@ -12,7 +12,8 @@ import pytest
 
 from memdoctor import resources
 from memdoctor.engine import cache, folders
-from memdoctor.engine.load import Base, load, read
+from memdoctor.engine.load import load, read
+from memdoctor.engine.schema import Base
 
 BASE = Path(__file__).parents[2] / "fixtures" / "bad_rules" / "base"
 
@@ -39,7 +40,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         seen.append(path)
         return folders.parse_file(path)
 
-    monkeypatch.setattr("memdoctor.engine.load.parse_file", parse_file)
+    monkeypatch.setattr("memdoctor.engine.extend.parse_file", parse_file)
     return seen
 
 
@@ -57,7 +58,7 @@ def test_the_built_in_base_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch,
     base = read([resources.rules_dir()], thorough=False)
     sound = Base(base.signals, base.rules, base.causes)
     cache.put("x", sound)
-    assert cache.get("x", {"Base": Base}) == sound
+    assert cache.get("x") == sound
 
 
 def test_a_changed_file_is_read(rules: Path) -> None:
