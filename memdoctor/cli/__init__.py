@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from memdoctor.cli.group import root
-from memdoctor.cli.output import printable, tolerate_narrow_encodings
+from memdoctor.cli.output import tolerate_narrow_encodings
 from memdoctor.errors import MemdoctorError
 
 FOUND, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
+    from memdoctor.report.text import visible
+
     if os.environ.get("MEMDOCTOR_DEBUG", "") not in ("", "0"):
         traceback.print_exc()
-    print(f"memdoctor: {printable(text)}", file=sys.stderr)
+    print(f"memdoctor: {visible(text.strip())}", file=sys.stderr)

@@ -12,18 +12,19 @@ from pathlib import Path
 from memdoctor.errors import InputError
 
 
-def printable(text: str, *, keep_spaces: bool = False) -> str:
-    """``text`` on one line and without control characters, so that a file name or a log cannot steer the terminal."""
-    line = text if keep_spaces else " ".join(text.split())
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
-
-
 def tolerate_narrow_encodings() -> None:
     """Let a sign that stdout or stderr cannot encode (``LC_ALL=C``) be written as an escape instead of ending the command."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def use_utf8() -> None:
+    """Write stdout as UTF-8 whatever the locale says: JSON is defined so, and an escape of ours would break it."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8")
 
 
 def check(path: str | None) -> None:

@@ -44,7 +44,8 @@ def _text(report: Report, options: Options) -> str:
     if options.format == "json":
         from memdoctor.report import json
 
-        return json.render(report).rstrip("\n") + "\n"
+        output.use_utf8()
+        return json.render(report)
     from memdoctor.report import terminal
 
     to_stdout = options.output in (None, "-")

@@ -23,12 +23,13 @@ def rules() -> None:
 def list_(folders: tuple[Path, ...]) -> int:
     """List every rule: its id, the cause that it names, its title."""
     from memdoctor.engine.load import load_rules
+    from memdoctor.report.text import visible
     from memdoctor.resources import rules_dir
 
     table = [(rule.id, rule.cause, rule.title) for rule in load_rules([rules_dir(), *folders])]
     widths = [max((len(row[column]) for row in table), default=0) for column in (0, 1)]
     lines = [f"{id_:<{widths[0]}}  {cause:<{widths[1]}}  {title}" for id_, cause, title in sorted(table)]
-    output.write(None, "".join(f"{output.printable(line, keep_spaces=True)}\n" for line in lines))
+    output.write(None, "".join(f"{visible(line)}\n" for line in lines))
     return 0
 
 
@@ -41,6 +42,7 @@ def test(folder: Path | None) -> int:
     run with the built-in rules and those of DIR together; what differs from its expectation is printed.
     """
     from memdoctor.fixtures import find_cases, run_case
+    from memdoctor.report.text import visible
     from memdoctor.resources import rules_dir
 
     rules_folder, fixtures = _layout(folder or rules_dir())
@@ -55,7 +57,7 @@ def test(folder: Path | None) -> int:
             failed += not result.ok
             lines = [f"{'ok    ' if result.ok else 'FAILED'}  {path}:{result.case.line}  {' '.join(result.case.input)}"]
             lines += [f"          {problem}" for problem in result.problems]
-            output.write(None, "".join(f"{output.printable(line, keep_spaces=True)}\n" for line in lines))
+            output.write(None, "".join(f"{visible(line)}\n" for line in lines))
     output.write(None, f"{total} {'entry' if total == 1 else 'entries'}, {failed} failed\n")
     return 1 if failed else 0
 

@@ -66,7 +66,7 @@ def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> Non
         (RecursionError(), 3, "memdoctor: internal error: RecursionError; set MEMDOCTOR_DEBUG=1 to see where\n"),
         (MemoryError(), 3, "memdoctor: memdoctor ran out of memory\n"),
         (KeyboardInterrupt(), 130, "\n"),
-        (InputError("bad\x1b[31m name\r"), 2, "memdoctor: bad\N{REPLACEMENT CHARACTER}[31m name\n"),
+        (InputError("bad\x1b[31m name\r"), 2, "memdoctor: bad\\x1b[31m name\n"),
     ],
 )
 def test_errors_end_in_one_line(
