@@ -26,22 +26,26 @@ _LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 _RAISED = r"(?:Traceback|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning))\b"
 
 # Texts one of which a line must hold behind its first character, and the prefix that may then be glued into it.
-_GLUE: tuple[tuple[tuple[str, ...], str], ...] = (
+_Glue = tuple[tuple[str, ...], str]
+# The tag of a rank occurs in code as well (``buffers[rank0]``): not glue behind an open bracket, or before an assignment.
+_IN_CODE: _Glue = (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\](?::(?=\[| (?![\w.\[\], ]{{1,60}} = )|\Z)| (?={_RAISED}))")
+_BRACKETED: tuple[_Glue, ...] = (
     (("[rank",), rf"{_UNQUOTED}\[rank\d{{1,7}}\]:(?: Traceback \(most recent call last\)|{_C10}|{_TORCH})"),
-    # A tag and an assignment are a variable with its type.
-    (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\]:(?=\[| (?![\w.\[\], ]{{1,60}} = )|\Z)"),
-    (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\] (?={_RAISED})"),
+    _IN_CODE,
     (("[default",), rf"{_JOINED}\[default\d{{1,5}}\]:|{_UNQUOTED}\[default\d{{1,5}}\]:\[rank\d{{1,7}}\]:"),
     ((">:",), rf"{_JOINED}\[\d{{1,9}},\d{{1,7}}\]<std(?:out|err)>:"),
     ((".cpp:", ".hpp:", ".h:", ".cc:", ".cu:", ".cuh:"), rf"{_UNQUOTED}{_C10}|{_JOINED}\[[IWEF] [\w./-]{{1,200}}\.(?:cpp|hpp|h|cc|cuh?):\d+\] "),
-    ((".py:",), rf"{_UNQUOTED}{_TORCH}"),
     (("[20",), rf"{_UNQUOTED}{_DATED} ?\[{_LEVEL}\] ?\[|{_UNQUOTED} {{0,2}}{_DATED} (?:iteration +\d+/|saving checkpoint|successfully saved|scheduled an)"),
-    ((" NCCL ",), rf"{_UNQUOTED}(?:\[{ISO}\] )?(?<![\w.-])[A-Za-z0-9][\w.-]{{0,254}}:\d{{1,9}}:\d{{1,9}} \[\d{{1,4}}\] (?:[^\s:]{{1,200}}:\d+ (?:\(\w{{0,120}}\) )?)?NCCL (?:INFO|WARN) "),
     (("[Rank ",), rf"{_JOINED}\[Rank \d{{1,7}}\] (?:time \(ms\) \||\((?:after|before) .{{1,60}}?\) memory)"),
+)  # fmt: skip
+_OTHERS: tuple[_Glue, ...] = (
+    ((".py:",), rf"{_UNQUOTED}{_TORCH}"),
+    ((" NCCL ",), rf"{_UNQUOTED}(?:\[{ISO}\] )?(?<![\w.-])[A-Za-z0-9][\w.-]{{0,254}}:\d{{1,9}}:\d{{1,9}} \[\d{{1,4}}\] (?:[^\s:]{{1,200}}:\d+ (?:\(\w{{0,120}}\) )?)?NCCL (?:INFO|WARN) "),
     ((":megatron.", ":torch.", ":deepspeed."), rf"{_JOINED}(?<![A-Z_]){_LEVEL}:(?:megatron|torch|deepspeed)\.[\w.]{{1,120}}:"),
     (("slurmstepd: error: ",), rf"{_JOINED}slurmstepd: error: "),
     (("srun: ",), rf"{_JOINED}srun: (?:error: |Job step aborted|Force Terminated|forcing job termination)"),
 )  # fmt: skip
+_ALL = (*_BRACKETED, *_OTHERS)
 # An ambiguous prefix (see prefix_table.AMBIGUOUS) with others behind it: those are stacked, not glued.
 _PREFIX_LIKE = re.compile(
     r"\s*(?:\d{1,6}[:|] ?|\[\d{1,6}\] |[A-Za-z0-9][\w.-]*: |\[[A-Za-z_]+\d+\]: ?|[a-z0-9][a-z0-9.-]* (?:› )?[a-z0-9-]+ )", re.A
@@ -57,16 +61,14 @@ def split_glued(raw: str) -> list[str]:
     """The lines that ``raw`` was glued of: mostly ``[raw]``. Joined they are ``raw``."""
     message = -1  # where the message of the first piece begins; found out when it matters
     places: list[tuple[int, bool]] = []
-    for gates, pattern in _GLUE:
+    for glue in _ALL if raw.find("[", 1) > 0 else _OTHERS:
+        gates, pattern = glue
         for gate in gates:
-            if raw.find(gate, max(message, 0) + 1) < 0:
+            if raw.find(gate, 1 if message < 0 else message + 1) < 0:
                 continue
             if message < 0:
                 message = _message(raw)
-                if raw.find(gate, message + 1) < 0:
-                    continue
-            # The plain tag of a rank also occurs in code, where an open bracket before it tells.
-            places.extend((match.start(), gate == "[rank") for match in _compiled(pattern).finditer(raw, message + 1))
+            places.extend((match.start(), glue is _IN_CODE) for match in _compiled(pattern).finditer(raw, message + 1))
             break
     pieces: list[str] = []
     start = 0

@@ -24,7 +24,7 @@ class CompiledFamily:
         self.groups = tuple((name.rstrip("0123456789"), index) for name, index in pattern.groupindex.items())
         self.tag, self.header, self.inner, self.stamp = family.tag, family.header, family.inner, family.stamp
         names = {"process": ("host", "pid"), "rankn": ("rank",)}.get(family.tag, (family.tag,))
-        self.named = tuple(index for name, index in self.groups if name in names)  # the groups that make the tag
+        self.named = tuple(index for name, index in sorted(self.groups) if name in names)  # the groups that make the tag
 
 
 _compiled = lru_cache(maxsize=512)(CompiledFamily)  # most logs need a handful: they are compiled when a line first asks for them

@@ -81,8 +81,9 @@ def with_year(moment: Moment, year: int | None) -> Stamp | None:
     own, month, day = moment[0], moment[1], moment[2]
     if month is None or day is None:
         return None
-    if own is not None or year is not None:
-        return build(moment, own or year or 0, month, day)
+    fixed = year if own is None else own
+    if fixed is not None:
+        return build(moment, fixed, month, day)
     now = time.time()
     this = time.gmtime(now).tm_year
     for candidate in range(this, this - 5, -1):  # a leap day is up to four years back (eight round 2100)

@@ -1,0 +1,158 @@
+"""Ambiguous prefixes are believed only where most lines of a sample have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.prefixes import Prefixes
+
+
+def taught(sample: list[str], file_rank: int | None = None, year_hint: int | None = None) -> Prefixes:
+    prefixes = Prefixes(file_rank=file_rank, year_hint=year_hint)
+    prefixes.learn(sample)
+    return prefixes
+
+
+def stripped(sample: list[str], raw: str) -> Line:
+    return taught(sample).strip(raw)
+
+
+SRUN = ["0: start", "1: start", "0: step", "3: step", "2: step", ""]
+
+
+def test_srun_label() -> None:
+    line = stripped(SRUN, "12: hello")
+    assert (line.text, line.rank, line.stream) == ("hello", 12, "r12")
+
+
+def test_srun_label_on_four_lines_of_five() -> None:
+    assert stripped([*SRUN, "srun: job 12 queued"], "2: hello").rank == 2
+    assert stripped([*SRUN, "a", "b"], "2: hello").text == "2: hello"
+
+
+def test_srun_label_behind_a_time() -> None:
+    line = stripped([f"2024-05-01T10:00:00Z {raw}" for raw in SRUN if raw], "2024-05-01T10:00:01Z 3: [rank3]: x")
+    assert (line.text, line.rank) == ("x", 3)
+    assert line.time is not None
+
+
+def test_lines_that_count_up_are_a_listing() -> None:
+    assert stripped(["1: import torch", "2: import os", "3:", "4: x"], "5: y").text == "5: y"
+
+
+def test_too_few_lines_teach_nothing() -> None:
+    assert stripped(["0: a", "1: b"], "0: c").text == "0: c"
+
+
+def test_srun_numbers_are_nodes_where_a_tag_inside_says_so() -> None:
+    sample = ["0: start", "1: [default3]:start", "0: [default1]:x", "1: y"]
+    line = stripped(sample, "1: [default3]:[rank11]: x")
+    assert (line.text, line.rank, line.local_rank, line.stream) == ("x", 11, 3, "n1/l3")
+    line = stripped(sample, "1: plain")
+    assert (line.text, line.rank, line.stream) == ("plain", None, "n1")
+    line = stripped(["0: a", "1: [rank11]: x", "0: [rank3]: y"], "1: [rank9]: z")
+    assert (line.rank, line.stream) == (9, "n1/r9")
+    line = stripped(["0: a", "1: W1129 13:09:23.793000 7 torch/distributed/run.py:874] x", "0: b"], "1: c")
+    assert line.rank is None
+
+
+def test_file_rank_beats_a_task() -> None:
+    assert taught(SRUN, file_rank=9).strip("2: x").rank == 9
+
+
+def test_pipe_label() -> None:
+    line = stripped(["0|a", "1|b", "0|c", "1| d"], "3|  File")
+    assert (line.text, line.rank) == (" File", 3)
+
+
+def test_host_label() -> None:
+    sample = ["node01: a", "node02: b", "node01: c", "node02: d", "node01:   json = {"]
+    line = stripped(sample, "node02: [rank9]: x")
+    assert (line.text, line.host, line.rank, line.stream) == ("x", "node02", 9, "node02/r9")
+    assert stripped(sample, "node03: late").host == "node03"
+    assert stripped(sample, "login-1: x").text == "login-1: x"
+    assert stripped(sample, "RuntimeError: x").text == "RuntimeError: x"
+    line = stripped(sample, "node01: node01:1:2 [0] NCCL INFO x")
+    assert (line.text, line.host, line.pid, line.stream) == ("NCCL INFO x", "node01", 1, "node01")
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        ["INFO: a", "INFO: b", "INFO: c"],
+        ["WARNING: a", "ERROR: b", "INFO: c", "INFO: d"],
+        ["Epoch: 1", "Epoch: 2", "Epoch: 3"],
+        ["step1: a", "step1: b", "step2: c", "step2: d"],
+        ["layer0: a", "layer0: b", "layer1: c", "layer1: d"],
+        ["a1: x", "b2: x", "c3: x", "d4: x"],
+        ["srun: a", "srun: b", "srun: c"],
+        ["loss: 1", "loss: 2", "loss: 3"],
+    ],
+)
+def test_words_are_no_hosts(sample: list[str]) -> None:
+    assert stripped(sample, sample[0]).text == sample[0]
+
+
+def test_hydra_rank() -> None:
+    line = stripped(["[0] a", "[1] b", "[0] c", "[1] d"], "[3]   File")
+    assert (line.text, line.rank, line.stream) == ("  File", 3, "r3")
+    line = stripped(["[0] a", "[1] b", "[0] c", "[1] d"], "[1] node01:1:2 [0] NCCL INFO x")
+    assert (line.text, line.rank, line.stream) == ("NCCL INFO x", 1, "r1")
+
+
+def test_role_of_torchrun() -> None:
+    sample = ["[worker0]:a", "[worker1]:b", "[worker0]:c", "[worker1]:[rank1]: d"]
+    line = stripped(sample, "[worker1]:[rank9]:   File")
+    assert (line.text, line.rank, line.local_rank, line.stream) == ("  File", 9, 1, "l1")
+    assert stripped(["[epoch0]:a", "[epoch0]:b", "[epoch1]:c"], "[epoch1]:x").text == "[epoch1]:x"
+    assert stripped(["[a0]:a", "[b0]:b", "[c1]:c"], "[a0]:x").text == "[a0]:x"
+
+
+def test_pod_and_container() -> None:
+    sample = [
+        "worker-0 pytorch a",
+        "worker-1 pytorch b",
+        "worker-0 pytorch c",
+        "worker-1 pytorch d",
+        "worker-0 pytorch e",
+        "worker-0 pytorch f",
+    ]
+    line = stripped(sample, "worker-3 pytorch [rank3]: x")
+    assert (line.text, line.host, line.rank, line.stream) == ("x", "worker-3", 3, "worker-3/r3")
+    assert stripped(sample, "a sentence here").text == "a sentence here"
+    assert stripped(["this is a", "this is b", "this is c"], "this is d").text == "this is d"
+
+
+def test_two_layers_are_learnt() -> None:
+    sample = ["node01: 0: a", "node01: 1: b", "node02: 2: c", "node02: 3: d", "node01: 0: e", "node02: 3: f"]
+    line = stripped(sample, "node02: 3: x")
+    assert (line.text, line.host, line.rank, line.stream) == ("x", "node02", 3, "node02/r3")
+
+
+def test_no_ambiguous_prefix_behind_a_header() -> None:
+    assert stripped([f"INFO:root:{raw}" for raw in SRUN if raw], "INFO:root:3: x").text == "3: x"
+
+
+def iso(prefixes: Prefixes, raw: str) -> str | None:
+    stamp = prefixes.strip(raw).time
+    return None if stamp is None else stamp.iso[:10]
+
+
+def test_year_from_dated_prefixes_of_the_sample() -> None:
+    prefixes = taught(["x", "[2023-12-31 23:00:00,123] [INFO] [a.py:1:f] y"], year_hint=2026)
+    assert prefixes.year == 2023
+    assert iso(prefixes, "[E1231 23:30:00.000000000 a.cpp:1] x") == "2023-12-31"
+    assert iso(prefixes, "[E101 00:10:00.000000000 a.cpp:1] x") == "2024-01-01"
+
+
+def test_year_from_the_text_unless_the_hint_gainsays() -> None:
+    assert taught(["  time      : 2025-11-29_13:09:27"], year_hint=2026).year == 2025
+    assert taught(["built on 2019-11-29 13:09:27"], year_hint=2026).year == 2026
+    assert taught(["built on 2019-11-29 13:09:27"]).year == 2019
+    assert taught(["W1129 13:09:23.793000 2024 torch/distributed/run.py:874] x"], year_hint=2026).year == 2026
+
+
+def test_empty_samples() -> None:
+    for sample in ([], [""], ["", " ", ""]):
+        assert stripped(sample, "x").text == "x"
