@@ -12,13 +12,12 @@ _INVISIBLE = frozenset(
 _INVISIBLE_PATTERN = re.compile("[" + "".join(map(chr, sorted(_INVISIBLE))) + "]")
 _SURROGATE_BYTE = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HARMLESS = ("L", "M", "N", "P", "S", "Co")  # letters, marks, numbers, punctuation, symbols, private use
+_HARMLESS = ("L", "M", "N", "P", "S")  # letters, marks, numbers, punctuation, symbols
 
 
 def visible(text: str) -> str:
-    """``text`` on one line, without a sign that moves the cursor, turns the writing direction or cannot be seen: those show as escapes.
-
-    Every kind of white space becomes a blank.
+    """``text`` on one line, without a sign that moves the cursor, turns the writing direction or cannot be seen: those
+    show as escapes. Every kind of white space becomes a blank.
     """
     if text.isascii() and text.isprintable():
         return text
