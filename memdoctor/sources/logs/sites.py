@@ -1,0 +1,108 @@
+"""Where in training an exception was raised, and whose code raised it: judged from its frames by rules/tables/sites.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import regex
+
+from memdoctor.sources.logs.site_table import Pattern, Table, load_table
+from memdoctor.sources.logs.tracebacks.raised import Frame
+
+UNKNOWN = "unknown"
+USER = "user"
+MAX_SOURCE = 400  # characters of a source line that are searched
+TIMEOUT = 0.5  # seconds that a pattern may take on a source line or message
+
+_STDLIB = regex.compile(r"^<frozen |(?:^|/)lib(?:64)?/python3?\.?\d{0,3}/(?!.*(?:site|dist)-packages/)|/python3\d{1,2}/lib/(?!site-packages/)|/python3\d{1,2}\.zip/", regex.I)
+_INSTALLED = regex.compile(r"(?:site-packages|dist-packages|\.whl|\.egg)/(?P<package>[^/]+)")
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best site so far; the first of equal priority stays, so frames are offered from the innermost outwards."""
+
+    site: str = UNKNOWN
+    priority: int = -1
+
+    def offer(self, site: str, priority: int) -> None:
+        if priority > self.priority:
+            self.site, self.priority = site, priority
+
+
+def locate(frames: Sequence[Frame], type_: str, message: str) -> tuple[str, str]:
+    """Site (of ``catalog.SITES``) and owner of an exception. ``frames``: the outermost first.
+
+    The owner is the package of the innermost frame that is neither of the standard library nor of a package that the table does not
+    list; "user" where there is none, "unknown" without frames.
+    """
+    table = load_table()
+    best, owner, hidden, counted = _Best(), "", frozenset[str](), 0
+    for frame in reversed(frames):
+        own = owner_of(frame.file)
+        if own:
+            owner, counted = owner or own, counted + 1
+        hides: frozenset[str] = frozenset()
+        for number in _fitting(_path(frame.file), frame.function):
+            rule = table.sites[number]
+            if not rule.hides and (rule.site in hidden or rule.priority <= best.priority):
+                continue
+            if (rule.owner and own not in rule.owner) or (rule.within and (not own or counted > rule.within)) or not _found(rule.source, frame.source):
+                continue
+            if rule.hides:
+                hides |= rule.hides
+            else:
+                best.offer(rule.site, rule.priority)
+        hidden |= hides
+    for hint in table.messages:
+        if _found(hint.type, type_) and _found(hint.match, message[:2_000]):
+            best.offer(hint.site, hint.priority)
+    if not frames:
+        return best.site, "launcher" if best.site == "launch" else UNKNOWN
+    return best.site, owner or USER
+
+
+@lru_cache(maxsize=4_096)
+def owner_of(file: str) -> str:
+    """The package whose code ``file`` is: "user", or "" for the standard library and packages that the table does not list."""
+    path = _path(file)
+    table: Table = load_table()
+    if table.launcher.fits(path):
+        return "launcher"
+    if path.startswith("<eval_with_key>"):
+        return "torch"
+    if _STDLIB.search(path):
+        return ""
+    installed = _INSTALLED.findall(path)
+    if installed:
+        return table.packages.get(installed[-1].removesuffix(".py"), "")
+    for owner, pattern in table.checkouts:
+        if pattern.fits(path):
+            return owner
+    return USER
+
+
+@lru_cache(maxsize=4_096)
+def _fitting(path: str, function: str) -> tuple[int, ...]:
+    """Numbers of the rules that fit by file and function."""
+    name = function.rpartition(".")[2]
+    return tuple(number for number, rule in enumerate(load_table().sites) if _fits(rule.file, path) and _fits(rule.function, name))
+
+
+def _fits(pattern: Pattern | None, text: str) -> bool:
+    return pattern is None or pattern.fits(text)
+
+
+def _found(pattern: regex.Pattern[str] | None, text: str) -> bool:
+    if pattern is None:
+        return True
+    try:
+        return pattern.search(text[: max(MAX_SOURCE, 2_000)], timeout=TIMEOUT) is not None
+    except TimeoutError:
+        return False
+
+
+def _path(file: str) -> str:
+    return file.replace("\\", "/")
