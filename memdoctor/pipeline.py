@@ -10,7 +10,7 @@ from typing import Protocol
 
 from memdoctor.derive.story import tell
 from memdoctor.engine.judge import judge
-from memdoctor.engine.load import load_rules, load_signals
+from memdoctor.engine.load import load
 from memdoctor.engine.relate import relate
 from memdoctor.errors import InputError
 from memdoctor.model import Report
@@ -36,17 +36,16 @@ def diagnose_logs(paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), igno
     ``paths``: files, folders, globs or "-". ``rules_dirs``: rule folders beside the built-in one. ``ignore``: rule or cause ids (globs)
     that are not to be judged. Raises InputError where nothing could be read, RuleError for a broken rule.
     """
-    folders = [rules_dir(), *rules_dirs]
-    signals = load_signals(folders)
+    base = load([rules_dir(), *rules_dirs])
     if progress is not None:
         progress.start(_stored_bytes(paths))
     try:
-        logs = read_logs(paths, signals, progress.advance if progress is not None else None)
+        logs = read_logs(paths, base.signals, progress.advance if progress is not None else None)
     finally:
         if progress is not None:
             progress.stop()
     story = tell(logs)
-    rules = tuple(rule for rule in load_rules(folders) if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
+    rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(
         rules, story.facts, counts=logs.counts, versions=story.run.versions, frameworks=story.run.frameworks, skips=logs.skips, sources=LOG_SOURCES
     )

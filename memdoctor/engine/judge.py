@@ -12,7 +12,7 @@ from memdoctor.engine.facts import Counts, FactIndex, value_of
 from memdoctor.engine.schema import AnyOf, Condition, Leaf, NoneOf, Rule
 from memdoctor.model import Confidence, Fact, Skip
 
-WEAKENED: Confidence = "possible"  # the most that a rule says whose `none` nobody could look at
+WEAKENED: Confidence = "likely"  # the most that a rule says whose `none` nobody could look at
 # Frameworks that train; a log shows one of them, or none when it is cut: `applies: {deepspeed: "*"}` is quiet only in the log of another.
 TRAINERS = ("megatron-lm", "megatron-core", "deepspeed", "transformers", "accelerate", "lightning", "nemo")
 

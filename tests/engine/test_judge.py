@@ -339,7 +339,7 @@ SKIP = Skip("kernel log", "no dmesg was given", ("xid", "sxid"))
         ("any: [{fact: cuda.oom}, {fact: xid}]", False, "likely"),
         ("any: [{fact: sxid}, {fact: xid}]", True, None),
         ("all: [{fact: cuda.oom}, {any: [{fact: xid}, {none: [{fact: numeric.bad}]}]}]", False, "likely"),
-        ("all: [{fact: cuda.oom}, {none: [{fact: xid}]}]", False, "possible"),
+        ("all: [{fact: cuda.oom}, {none: [{fact: xid}]}]", False, "likely"),
         ("all: [{fact: cuda.oom}, {none: [{fact: numeric.bad}]}]", False, "likely"),
     ],
 )
