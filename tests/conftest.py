@@ -1,6 +1,8 @@
-"""Slow tests run only when they are asked for: ``pytest --slow``."""
+"""Slow tests run only when they are asked for (``pytest --slow``); the user's own cache stays out of all of them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,3 +18,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
+    base = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):  # one for all processes of a parallel run
+        base = base.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(base / "cache"))
+        yield

@@ -15,11 +15,21 @@ from memdoctor.cli import main
 HEALTHY = "".join(
     f" iteration {step:8d}/     100 | consumed samples: {step * 8:12d} | lm loss: 2.{100 - step:03d}E+00 |\n" for step in range(1, 101)
 )
-BROKEN = HEALTHY + '[rank3]: Traceback (most recent call last):\n[rank3]:   File "/home/ann/train.py", line 90, in <module>\n[rank3]:     main()\n' + (
-    "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.05 GiB is free. "
-    "Process 4242 has 78.00 GiB memory in use. Of the allocated memory 75.00 GiB is allocated by PyTorch, and 512.00 MiB is reserved by PyTorch but "
-    "unallocated.\n"
-)  # fmt: skip
+BROKEN = (
+    HEALTHY
+    + """\
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "/home/ann/Megatron-LM/pretrain_gpt.py", line 301, in <module>
+[rank3]:     pretrain(
+[rank3]:   File "/home/ann/Megatron-LM/megatron/training/training.py", line 2153, in train
+[rank3]:     loss_dict, skipped_iter = train_step(forward_step_func, train_data_iterator, model, optimizer)
+[rank3]:   File "/home/ann/Megatron-LM/megatron/core/transformer/mlp.py", line 122, in forward
+[rank3]:     intermediate_parallel = self.activation_func(intermediate_parallel)
+[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.20 GiB is free. \
+Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated memory 74.10 GiB is allocated by PyTorch, and 512.00 MiB is \
+reserved by PyTorch but unallocated.
+"""
+)
 
 
 @pytest.fixture
