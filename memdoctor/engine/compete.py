@@ -46,13 +46,22 @@ def event_of(case: Case, fact: Fact) -> tuple[int, str]:
 
 
 def winner(contenders: Sequence[Case]) -> Case:
-    """Better confidence, then ``over``, then the more specific, then a cause proper; a solid error yields to nothing of less weight."""
+    """Better confidence, then ``over``, then the more specific, then a cause proper; a solid error yields to nothing of less weight.
+
+    "Nothing else is known" yields to any error that knows something.
+    """
     left = _not_overruled(contenders)
+    if any(case.severity == "error" and not _residual(case) for case in left):
+        left = [case for case in left if not _residual(case)]
     if any(_solid(case) for case in left):
         left = [case for case in left if case.severity == "error" and not case.weak]
     best = min(CONFIDENCES.index(case.finding.confidence) for case in left)
     left = [case for case in left if CONFIDENCES.index(case.finding.confidence) == best]
     return min(left, key=_preference)
+
+
+def _residual(case: Case) -> bool:
+    return case.cause in case.tiers.residual
 
 
 def _solid(case: Case) -> bool:

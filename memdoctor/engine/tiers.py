@@ -24,6 +24,7 @@ class Tiers:
     names: tuple[str, ...]
     causes: tuple[tuple[str, ...], ...]
     weak: tuple[str, ...] = ()
+    residual: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     aborts: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ def load_tiers(path: Path | None = None) -> Tiers:
         tiers = Tiers(
             tuple(tier["name"] for tier in table["tiers"]),
             tuple(tuple(tier["causes"]) for tier in table["tiers"]),
-            **{name: tuple(table.get(name, ())) for name in ("weak", "ends", "aborts", "states", "harmless")},
+            **{name: tuple(table.get(name, ())) for name in ("weak", "residual", "ends", "aborts", "states", "harmless")},
         )
         if CONDITION not in tiers.names:
             raise KeyError(CONDITION)

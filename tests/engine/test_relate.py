@@ -406,9 +406,24 @@ def scenarios() -> list[Scenario]:
         says={"nan.data": None},
     )
     add(
-        "but a guess does not",
+        "even a guess beats an exception of which nothing else is known, which it leaves as the candidate",
         finding("job.code", event, confidence="certain"),
-        finding("nan.data", event, confidence="possible"),
+        finding("oom.activations", event, confidence="possible"),
+        root="oom.activations",
+        says={"oom.activations": None},
+        candidates=("job.code",),
+    )
+    add(
+        "a guess does not beat a death that was seen",
+        finding("hang.rank_died", event),
+        finding("hang.straggler", event, confidence="possible"),
+        root="hang.rank_died",
+        says={"hang.rank_died": None},
+    )
+    add(
+        "a guess that is only a warning beats nothing",
+        finding("job.code", event),
+        finding("net.fallback", event, confidence="possible", severity="warning"),
         root="job.code",
         says={"job.code": None},
     )
