@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from memdoctor.sources.logs.prefix_table import AMBIGUOUS, Family
 
 SHARE = 0.8  # of the sample's non-empty lines must have the prefix; the rest is launcher chatter
 FEWEST = 3  # lines of a sample that can teach anything
+LONG = 40  # lines from which on the second half is asked as well: a batch script talks before its job does
 _ORDINARY = re.compile(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
 )
-_HOST = re.compile(r"localhost\Z|.*\d", re.S)
+# A word without a digit or hyphen is more likely a word, a number alone a task.
+_HOST = re.compile(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
 
 
 def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
@@ -22,6 +23,11 @@ def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
 
     ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before.
     """
+    found = _most(rests, taken)
+    return found if found is not None or len(rests) < LONG else _most(rests[len(rests) // 2 :], taken)
+
+
+def _most(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
     if len(rests) < FEWEST:
         return None
     best: tuple[int, Family] | None = None
@@ -40,7 +46,7 @@ def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
 def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
     groups = matches[0].re.groupindex
     if "role" in groups:
-        roles = Counter(match["role"] for match in matches)
+        roles = {match["role"] for match in matches}
         if len(roles) > 1 and (family.name == "role_tee" or len(roles) > len(matches) / 3):
             return None
         if family.name == "role_tee":
@@ -48,8 +54,8 @@ def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
             return None if _ORDINARY.match(role) else _with(family, r"(?P<role>[A-Za-z_]+)", re.escape(role))
         family = _with(family, r"(?P<role>[a-z0-9][a-z0-9-]{0,62})", _any_of(roles))
     if "host" in groups:
-        hosts = Counter(match["host"] for match in matches)
-        if len(hosts) > max(1, len(matches) / 2) or any(_ORDINARY.match(host) or not _HOST.match(host) for host in hosts):
+        hosts = {match["host"] for match in matches}
+        if len(_shapes(hosts)) > max(1, len(matches) / 3) or any(_ORDINARY.match(host) or not _HOST.match(host) for host in hosts):
             return None
         start = family.pattern.index("(?P<host>")
         end = family.pattern.index("})", start) + 2
@@ -63,7 +69,10 @@ def _with(family: Family, old: str, new: str) -> Family:
     return Family(family.name, family.first, family.second, family.pattern.replace(old, new), family.tag)
 
 
-def _any_of(names: Counter[str]) -> str:
+def _any_of(names: Collection[str]) -> str:
     """A pattern for the names seen; numbers in them may be others: node 5 may print its first line late."""
-    shapes = {re.sub(r"\d+", r"\\d+", re.escape(name)) for name in names}
-    return f"(?:{'|'.join(sorted(shapes, key=len, reverse=True))})"
+    return f"(?:{'|'.join(sorted(_shapes(names), key=len, reverse=True))})"
+
+
+def _shapes(names: Collection[str]) -> set[str]:
+    return {re.sub(r"\d+", r"\\d+", re.escape(name)) for name in names}

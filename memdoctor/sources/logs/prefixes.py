@@ -10,6 +10,7 @@ NCCL prefixes each of its lines itself; where no wrapper names the process, its 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 
 from memdoctor.sources.logs.clock import Clock
@@ -68,7 +69,7 @@ class Prefixes:
         self._clock = self._set_clock(lines)
 
     def _set_clock(self, lines: Sequence[str]) -> Clock:
-        """A clock that knows the year: from a dated prefix, else from a date in the text where it does not gainsay the hint."""
+        """A clock that knows the year: from a dated prefix, else from a date in the text (of a build, perhaps) that the hint bears out."""
         year, not_after = self._hints
         clock = Clock(year, not_after)
         for raw in lines:
@@ -77,9 +78,10 @@ class Prefixes:
             moment = read_moment(text)
             if moment is not None and moment[0] is not None and clock.read(text) is not None:
                 return clock
+        hint = time.gmtime(not_after).tm_year if year is None and not_after is not None else year
         for raw in lines:
             stamp = find_with_year(raw)
-            if stamp is not None and (year is None or int(stamp.iso[:4]) in (year - 1, year)):
+            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint)):
                 clock.set(stamp)
                 return clock
         return clock
@@ -91,14 +93,14 @@ class Prefixes:
             line = Line(raw, self._rank, None, self._host)
         else:
             values = found.values
-            time, level, pid, local = values.get("time"), values.get("level"), values.get("pid"), values.get("local")
+            stamp, level, pid, local = values.get("time"), values.get("level"), values.get("pid"), values.get("local")
             line = Line(
                 raw[position:],
                 self._rank_of(values),
                 None if local is None else int(local),
                 values.get("host", self._host),
                 None if pid is None else int(pid),
-                None if time is None else self._clock.read(time),
+                None if stamp is None else self._clock.read(stamp),
                 None if level is None else _LEVELS.get(level, level),
                 values.get("logger"),
                 self._stream(found),

@@ -77,6 +77,18 @@ def test_host_label() -> None:
     assert (line.text, line.host, line.pid, line.stream) == ("NCCL INFO x", "node01", 1, "node01")
 
 
+def test_many_hosts_with_a_line_each() -> None:
+    assert stripped([f"gpu-{number}-b: x" for number in range(50)], "gpu-99-b: y").host == "gpu-99-b"
+    assert stripped(["worker-a: x", "worker-b: x"] * 4, "worker-b: y").host == "worker-b"
+    assert stripped(["10.0.0.1: x", "10.0.0.2: x"] * 4, "10.0.0.3: y").host == "10.0.0.3"
+
+
+def test_a_script_that_talks_before_its_job() -> None:
+    sample = [f"+ module load x{number}" for number in range(40)] + [f"{task}: a" for task in (0, 2, 1, 0, 3)] * 10
+    assert stripped(sample, "3: y").rank == 3
+    assert stripped(sample[:50], "3: y").text == "3: y"
+
+
 @pytest.mark.parametrize(
     "sample",
     [
