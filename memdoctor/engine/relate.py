@@ -59,6 +59,7 @@ def relate(findings: Sequence[Finding], *, run: Run, timeline: Timeline) -> Rela
         settle_recovered(case, attempts.get(case.attempt))
         case.settle()
     failures = _failures(cases, attempts, run)
+    cases = _without_silent(cases)
     root = _root(failures, cases)
     ordered = sorted(cases, key=lambda case: _place(case, root))
     ids = {case: f"d{number}" for number, case in enumerate(ordered, 1)}
@@ -98,6 +99,18 @@ def _failures(cases: Sequence[Case], attempts: Mapping[int, AttemptInfo], run: R
         root = heads[0] if heads else _worst_warning([case for case in own if case.cause not in case.tiers.harmless])
         failures[number] = _Failure(number, heads, own, root)
     return list(failures.values())
+
+
+def _without_silent(cases: Sequence[Case]) -> list[Case]:
+    """The cases without those that are not told where something explains them; what they explain goes to their explainer."""
+
+    def silent(case: Case) -> bool:
+        return case.explained_by is not None and case.cause in case.tiers.silent
+
+    for case in cases:
+        while case.explained_by is not None and silent(case.explained_by):
+            case.explained_by = case.explained_by.explained_by
+    return [case for case in cases if not silent(case)]
 
 
 def _origin(number: int, attempts: Mapping[int, AttemptInfo]) -> int:
@@ -147,6 +160,7 @@ def _place(case: Case, root: Case | None) -> tuple[bool, int, bool, int, tuple[f
 
 def _incident(failure: _Failure, ids: Mapping[Case, str]) -> Incident:
     cases = sorted(
-        (case for case in failure.cases if case.severity != "note"), key=lambda case: (case is not failure.root, int(ids[case][1:]))
+        (case for case in failure.cases if case.severity != "note" and case in ids),
+        key=lambda case: (case is not failure.root, int(ids[case][1:])),
     )
     return Incident(failure.attempt, None if failure.root is None else failure.root.cause, tuple(ids[case] for case in cases))

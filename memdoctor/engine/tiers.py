@@ -29,6 +29,7 @@ class Tiers:
     aborts: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
     def of(self, cause: str) -> int:
         """The tier of a cause, 0 the best; an id by itself beats a glob. A cause that the table does not know stands with the conditions."""
@@ -63,7 +64,7 @@ def load_tiers(path: Path | None = None) -> Tiers:
         tiers = Tiers(
             tuple(tier["name"] for tier in table["tiers"]),
             tuple(tuple(tier["causes"]) for tier in table["tiers"]),
-            **{name: tuple(table.get(name, ())) for name in ("weak", "residual", "ends", "aborts", "states", "harmless")},
+            **{name: tuple(table.get(name, ())) for name in ("weak", "residual", "ends", "aborts", "states", "harmless", "silent")},
         )
         if CONDITION not in tiers.names:
             raise KeyError(CONDITION)

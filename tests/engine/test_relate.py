@@ -232,7 +232,7 @@ def scenarios() -> list[Scenario]:
     add("four tiers without times", finding("job.unexplained", fact("run.ended")), finding("net.socket", fact("peer.gone", 4)), finding("hang.straggler", timeouts([3])),
         finding("hang.desync", fact("collective.mismatch", 2)), finding("net.ib", fact("nccl.warn", 1)), finding("env.driver_old", fact("env.error", 0)),
         root="env.driver_old", says={"env.driver_old": None, "net.ib": "env.driver_old", "hang.desync": "net.ib", "hang.straggler": "net.ib", "net.socket": "hang.straggler",
-                                     "job.unexplained": "hang.straggler"})  # fmt: skip
+                                    })  # fmt: skip
     add("mismatch before time-out", finding("hang.straggler", timeouts([0, 1])), finding("hang.desync", fact("collective.mismatch", 0)),
         root="hang.desync", says={"hang.desync": None, "hang.straggler": "hang.desync"})  # fmt: skip
 
@@ -290,7 +290,7 @@ def scenarios() -> list[Scenario]:
         finding("job.unexplained", fact("run.ended", 1)),
         finding(oom, fact("cuda.oom", 1)),
         root=oom,
-        says={oom: None, "job.unexplained": oom},
+        says={oom: None},
     )
     add("only an exit code", finding("job.unexplained", fact("run.ended", 1)), root="job.unexplained", says={"job.unexplained": None})
     add("a socket that was reset early does not outweigh an OOM", finding("net.socket", fact("peer.gone", 0, 0)), finding(oom, fact("cuda.oom", 1, 900)),
@@ -640,3 +640,18 @@ def test_ring_of_named_causes_is_cut() -> None:
 def test_no_timeline_at_all() -> None:
     related = relate([finding("oom.logits", fact("cuda.oom", 7))], run=Run(), timeline=Timeline())
     assert (related.root_cause, related.incidents[0].attempt) == ("oom.logits", 1)
+
+
+def test_what_explains_an_unexplained_end_explains_its_consequences() -> None:
+    end = finding("job.unexplained", fact("run.ended", at=5), explains=(Explains("net.fallback", "job"),))
+    related = relate(
+        [
+            finding("oom.logits", fact("cuda.oom", 7, 1), plain=True),
+            end,
+            finding("net.fallback", fact("nccl.info", at=6), severity="warning"),
+        ],
+        run=Run(),
+        timeline=failed(),
+    )
+    assert told(related) == {"oom.logits": None, "net.fallback": "oom.logits"}
+    assert related.incidents[0].diagnoses == ("d1", "d2")
