@@ -91,6 +91,13 @@ def test_a_pack_that_is_sound(pack: Path, place: str, capsys: pytest.CaptureFixt
     assert last == "2 entries, 0 failed"
 
 
+def test_cases_alone_are_run_with_the_built_in_rules(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "test", str(pack / "fixtures" / "job")]) == 1
+    out = capsys.readouterr().out
+    assert "missing: job/licence" in out
+    assert "2 entries, 1 failed" in out
+
+
 def test_what_differs_is_shown(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = pack / "fixtures" / "job" / "licence" / "case.yaml"
     case.write_text(CASE.replace("confidence: certain", "confidence: likely").replace("root_cause: null", "root_cause: data.missing"))
