@@ -47,7 +47,7 @@ def diagnose_logs(paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), igno
     story = tell(logs)
     rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(
-        rules, story.facts, counts=logs.counts, versions=story.run.versions, frameworks=story.run.frameworks, skips=logs.skips, sources=LOG_SOURCES
+        rules, story.facts, counts=story.counts, versions=story.run.versions, frameworks=story.run.frameworks, skips=logs.skips, sources=LOG_SOURCES
     )
     related = relate(judged.findings, run=story.run, timeline=story.timeline)
     return Report(

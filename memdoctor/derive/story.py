@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memdoctor.derive.attempts import number_attempts
+from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.numerics import numerics, steps_of
@@ -16,6 +17,7 @@ from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, 
 @dataclass(frozen=True, slots=True)
 class Story:
     facts: tuple[Fact, ...]
+    counts: Mapping[Key, int]
     run: Run
     timeline: Timeline
 
@@ -25,6 +27,7 @@ def tell(logs: LogFacts) -> Story:
     files = logs.files
     facts, starts = number_attempts(logs.facts, files)
     facts = name_xids(place(facts, files))
+    counts = recount(logs.counts, logs.facts, facts)
     steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
     derived: list[Fact] = []
@@ -44,7 +47,7 @@ def tell(logs: LogFacts) -> Story:
             derived.append(_progress(attempt, part.file.path, low, high, len(part), part.series.seq[part.last - 1], part.series.line[part.last - 1]))
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
-    return Story(tuple(everything), run, Timeline(tuple(infos)))
+    return Story(tuple(everything), counts, run, Timeline(tuple(infos)))
 
 
 def _progress(attempt: int, path: str, low: int, high: int, lines: int, seq: int, line: int) -> Fact:

@@ -26,7 +26,7 @@ def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callabl
     unread: list[Skip] = []
     for number, file in enumerate(files):
         reader = Reader(file, on_bytes)
-        scan = FileScan(file, number, index, store, None)
+        scan = FileScan(file, number, index, store)
         scan.run(reader)
         if reader.skip is not None:
             unread.append(reader.skip)

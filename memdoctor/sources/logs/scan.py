@@ -6,6 +6,7 @@ Between open blocks the scan jumps from hit to hit; while a traceback or block i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from memdoctor import catalog
@@ -37,32 +38,48 @@ _FAILURES = ("exception", "process.exit", "cuda.oom", "native.crash", "watchdog.
 class _Open:
     """An open traceback of one stream, with the signal facts found on its lines."""
 
-    __slots__ = ("line", "pending", "raws", "reader", "tick")
+    __slots__ = ("after", "context", "line", "pending", "raws", "reader", "tick")
 
-    def __init__(self, line: Line, tick: int) -> None:
+    def __init__(self, line: Line, tick: int, context: Mapping[str, Any], after: Stamp | None) -> None:
         self.reader = TracebackReader()
         self.line = line
         self.tick = tick
+        self.context = context  # phase and iteration when it began
+        self.after = after
         self.pending: list[tuple[Signal, dict[str, Any], int, Line, str]] = []
         self.raws: dict[int, str] = {}
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """An open block of one stream, with the line that opened it."""
+
+    block: Block
+    line: Line
+    number: int
+    raw: str
+    part: int
+    tick: int
+    after: Stamp | None
 
 
 class FileScan:
     """Reads one file into ``store``. After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen."""
 
-    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store, year: int | None = None) -> None:
-        self.file, self.number, self.index, self.store, self.year = file, number, index, store, year
+    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store) -> None:
+        self.file, self.number, self.index, self.store = file, number, index, store
         self.series = steps.Series(file.path)
         self.first: Stamp | None = None
         self.last: Stamp | None = None
         self.ranks: set[int] = set() if file.rank is None else {file.rank}
         self.epoch = 1  # attempts as far as this file alone tells them apart
         self._dirty = False  # something happened since the attempt began that a new start would end
-        self._phase, self._iteration = "startup", None
-        self._prefixes = Prefixes(file_rank=file.rank, file_host=file.host, year_hint=year)
+        self._phase = "startup"
+        self._iteration: int | None = None
+        self._prefixes = Prefixes(file_rank=file.rank, file_host=file.host)
         self._format: formats.Format | None = None
         self._tracebacks: dict[str, _Open] = {}
-        self._blocks: dict[str, tuple[Block, Line, int, str, list[int]]] = {}
+        self._blocks: dict[str, _OpenBlock] = {}
         self._data, self._start, self._before = b"", 0, b""
         self._line = 0
         self._part = 0
@@ -73,6 +90,7 @@ class FileScan:
         tail = b""
         for chunk in reader:
             if self._line == 0:
+                self._prefixes = Prefixes(file_rank=self.file.rank, file_host=self.file.host, not_after=reader.mtime)
                 self._learn(chunk.data)
             if self._format is not None:
                 self._read_format(chunk)
@@ -94,7 +112,7 @@ class FileScan:
         self._prefixes.learn(sample)
         for raw in sample:
             if self.first is None:
-                self.first = find_stamp(raw, self.year)
+                self.first = find_stamp(raw, self._prefixes.year)
             rank = self._prefixes.strip(raw).rank
             if rank is not None:
                 self.ranks.add(rank)
@@ -149,7 +167,7 @@ class FileScan:
 
     def _around(self, data: bytes, start: int, end: int, gates: tuple[int, ...]) -> Iterator[bytes]:
         """Excerpts of a very long segment around its gates, in order, each gate's place once."""
-        places = []
+        places: list[int] = []
         for gate in (self.index.gates[number] for number in gates):
             offset = data.find(gate, start, end)
             while offset >= 0 and len(places) < 1_000:
@@ -195,8 +213,8 @@ class FileScan:
         inside = self._feed_traceback(line, raw, opened)
         block = self._blocks.get(stream)
         if block is not None:
-            block[4][0] = self._tick
-            if not block[0].feed(line.text):
+            block.tick = self._tick
+            if not block.block.feed(line.text):
                 self._finish_block(stream)
         known = False
         for signal in opened.signals:
@@ -216,7 +234,7 @@ class FileScan:
             elif signal.block:
                 if stream in self._blocks:
                     self._finish_block(stream)
-                self._blocks[stream] = (Block(signal, {**signal.set, **found}), line, number, raw, [self._tick])
+                self._blocks[stream] = _OpenBlock(Block(signal, {**signal.set, **found}), line, number, raw, self._part, self._tick, self._stamp_before(line))
             else:
                 self._emit(signal.fact, {**signal.set, **found}, line, raw, number, "", {})
         if inside is None and opened.error and not is_step:
@@ -233,7 +251,7 @@ class FileScan:
                 return current
             self._finish_traceback(stream)
         if opened.traceback and starts(line.text):
-            current = self._tracebacks[stream] = _Open(line, self._tick)
+            current = self._tracebacks[stream] = _Open(line, self._tick, self._here(), self._stamp_before(line))
             current.raws[self._line] = raw
             if current.reader.feed(line, self._line):
                 return current
@@ -265,12 +283,13 @@ class FileScan:
     def _close_idle(self) -> None:
         for stream in [key for key, current in self._tracebacks.items() if self._tick - current.tick > IDLE]:
             self._finish_traceback(stream)
-        for stream in [key for key, block in self._blocks.items() if self._tick - block[4][0] > IDLE]:
+        for stream in [key for key, block in self._blocks.items() if self._tick - block.tick > IDLE]:
             self._finish_block(stream)
 
     def _finish_block(self, stream: str) -> None:
-        block, line, number, raw, _ = self._blocks.pop(stream)
-        self._emit(block.signal.fact, block.result(), line, raw, number, "", {})
+        done = self._blocks.pop(stream)
+        event = f"{self.number}:{done.number}.{done.part}"
+        self._emit(done.block.signal.fact, done.block.result(), done.line, done.raw, done.number, event, {}, done.after)
 
     def _finish_traceback(self, stream: str) -> None:
         current = self._tracebacks.pop(stream)
@@ -278,13 +297,14 @@ class FileScan:
         chain = f"{self.number}:{exceptions[0].line}:{stream}" if exceptions else ""
         for raised in exceptions:
             site, owner = locate(raised.frames, raised.type, raised.message)
-            context = {"site": site, "owner": owner}
+            context = {**current.context, "site": site, "owner": owner}
             raw = current.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self.number}:{raised.line}:{stream}"
-            self._emit("exception", self._exception_fields(raised), current.line, raw, raised.line, event, context)
+            self._emit("exception", self._exception_fields(raised), current.line, raw, raised.line, event, context, current.after)
             for signal, found, number, line, text in current.pending:
                 if raised.line <= number <= raised.last_line:
-                    self._emit(signal.fact, {**signal.set, **found}, line, text, number, event, {**context, "exception": raised.type.rpartition(".")[2]})
+                    known = {**context, "exception": raised.type.rpartition(".")[2]}
+                    self._emit(signal.fact, {**signal.set, **found}, line, text, number, event, known, current.after)
 
     @staticmethod
     def _exception_fields(raised: RawException) -> dict[str, Any]:
@@ -296,9 +316,18 @@ class FileScan:
 
     # --- facts ------------------------------------------------------------------------------------------------------------
 
-    def _emit(self, kind: str, found: dict[str, Any], line: Line, raw: str, number: int, event: str, context: Mapping[str, Any]) -> None:
+    def _here(self) -> dict[str, Any]:
+        return {"phase": self._phase, "iteration": self._iteration}
+
+    def _emit(
+        self, kind: str, found: dict[str, Any], line: Line, raw: str, number: int, event: str, context: Mapping[str, Any], *after: Stamp | None
+    ) -> None:
+        """Make a fact of what was found. ``after`` is given for what began on an earlier line; else it is looked for before this one."""
         own = {name: found.pop(name) for name in RESERVED if name in found}
         rank = _int(own.get("rank"), line.rank if line.rank is not None else self.file.rank)
+        if kind in _STARTS:
+            for stream in list(self._tracebacks):
+                self._finish_traceback(stream)
         if kind in _STARTS and self._dirty:
             self.epoch, self._dirty, self._phase, self._iteration = self.epoch + 1, False, "startup", None
         elif kind in _FAILURES:
@@ -313,8 +342,7 @@ class FileScan:
         fields = {key: catalog.convert(kind, key, value) for key, value in found.items()}
         fields = {key: value for key, value in fields.items() if value is not None}
         common = {
-            "phase": self._phase,
-            "iteration": self._iteration,
+            **self._here(),
             "pid": _int(own.get("pid"), line.pid),
             "local_rank": _int(own.get("local_rank"), line.local_rank if line.local_rank is not None else self.file.local_rank),
             "level": line.level,
@@ -333,7 +361,7 @@ class FileScan:
                 attempt=attempt,
                 seq=self._seq(number),
                 event=event or f"{self.number}:{number}.{self._part}",
-                after=None if line.time is not None else self._stamp_before(),
+                after=None if line.time is not None else after[0] if after else self._stamp_before(line),
             )
         )
 
@@ -341,7 +369,10 @@ class FileScan:
         """Reading order: by file, then line, then the place within a glued line."""
         return (self.number << 44) | (number << 8) | min(self._part, 255)
 
-    def _stamp_before(self) -> Stamp | None:
+    def _stamp_before(self, line: Line) -> Stamp | None:
+        """The last stamp before this line, where the line has none of its own."""
+        if line.time is not None:
+            return None
         if self._start < BACK and self._before:
             data = self._before + self._data[: self._start]
             return self._stamp_back(data, len(data))
@@ -350,7 +381,7 @@ class FileScan:
     def _stamp_back(self, data: bytes, end: int) -> Stamp | None:
         """The last stamp in the lines before ``end``, at most ``BACK`` bytes away."""
         for raw in reversed(data[max(0, end - BACK) : end].split(b"\n")):
-            stamp = find_stamp(raw[:256].decode("utf-8", "replace"), self.year)
+            stamp = find_stamp(raw[:256].decode("utf-8", "replace"), self._prefixes.year)
             if stamp is not None:
                 return stamp
         return None

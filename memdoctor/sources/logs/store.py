@@ -18,6 +18,7 @@ ALL = 50_000
 ALWAYS = 64  # of each (kind, name), even when ALL is reached
 
 Key = tuple[str, str, int | None, int]
+_WHO = ("pg_rank", "of_rank", "local_rank", "pid")  # tells the facts of different processes apart where no rank does
 
 
 class Store:
@@ -25,15 +26,14 @@ class Store:
 
     def __init__(self) -> None:
         self.counts: dict[Key, int] = {}
-        self._first: dict[Key, list[Fact]] = {}
-        self._last: dict[Key, deque[Fact]] = {}
+        self._first: dict[tuple[Key, int | None], list[Fact]] = {}
+        self._last: dict[tuple[Key, int | None], deque[Fact]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._all = 0
 
     def wants(self, kind: str, name: str, rank: int | None, attempt: int) -> bool:
         """False when a fact of this key would only be counted: then its costly parts need not be built."""
-        key = (kind, name, rank, attempt)
-        return key in self._last or self._room(kind, name)
+        return self._room(kind, name) or any(key[0] == (kind, name, rank, attempt) for key in self._last)
 
     def count(self, kind: str, name: str, rank: int | None, attempt: int) -> None:
         """Count a fact that is not kept."""
@@ -42,8 +42,9 @@ class Store:
 
     def add(self, fact: Fact) -> None:
         name = str(fact.fields.get("name", ""))
-        key = (fact.kind, name, fact.rank, fact.attempt)
-        self.counts[key] = self.counts.get(key, 0) + 1
+        counted = (fact.kind, name, fact.rank, fact.attempt)
+        self.counts[counted] = self.counts.get(counted, 0) + 1
+        key = (counted, None if fact.rank is not None else next((fact.fields[who] for who in _WHO if fact.fields.get(who) is not None), None))
         first = self._first.get(key)
         if first is not None and len(first) < FIRST and self._room(fact.kind, name):
             first.append(fact)
