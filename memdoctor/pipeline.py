@@ -30,7 +30,9 @@ class Progress(Protocol):
     def stop(self) -> None: ...
 
 
-def diagnose_logs(paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), ignore: Sequence[str] = (), progress: Progress | None = None) -> Report:
+def diagnose_logs(
+    paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), ignore: Sequence[str] = (), progress: Progress | None = None
+) -> Report:
     """Read logs and say what is wrong.
 
     ``paths``: files, folders, globs or "-". ``rules_dirs``: rule folders beside the built-in one. ``ignore``: rule or cause ids (globs)
@@ -47,7 +49,13 @@ def diagnose_logs(paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), igno
     story = tell(logs)
     rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(
-        rules, story.facts, counts=story.counts, versions=story.run.versions, frameworks=story.run.frameworks, skips=logs.skips, sources=LOG_SOURCES
+        rules,
+        story.facts,
+        counts=story.counts,
+        versions=story.run.versions,
+        frameworks=story.run.frameworks,
+        skips=logs.skips,
+        sources=LOG_SOURCES,
     )
     related = relate(judged.findings, run=story.run, timeline=story.timeline)
     return Report(

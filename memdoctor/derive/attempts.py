@@ -100,7 +100,9 @@ def _clock(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]],
             continue
         times: list[float] = []
         for cut in own:
-            stamp: Stamp | None = next((fact.time or fact.after for fact in by_file[number] if fact.seq >= cut and (fact.time or fact.after)), None)
+            stamp: Stamp | None = next(
+                (fact.time or fact.after for fact in by_file[number] if fact.seq >= cut and (fact.time or fact.after)), None
+            )
             if stamp is None:
                 break
             times.append(stamp.epoch)

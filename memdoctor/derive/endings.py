@@ -55,12 +55,31 @@ def ended_fact(attempt: int, status: Ended, shown_by: Fact | None, files: Sequen
     fields: dict[str, object] = {"status": status}
     if shown_by is None:
         file = files[-1]
-        return Fact("run.ended", fields, Origin("derived", file.path, file.lines, ""), None, None, file.last, attempt, (file.number << 44) | (file.lines << 8), f"ended:{attempt}")
+        return Fact(
+            "run.ended",
+            fields,
+            Origin("derived", file.path, file.lines, ""),
+            None,
+            None,
+            file.last,
+            attempt,
+            (file.number << 44) | (file.lines << 8),
+            f"ended:{attempt}",
+        )
     for name in ("exitcode", "signal", "by", "phase", "iteration", "local_rank"):
         if shown_by.fields.get(name) is not None:
             fields[name] = shown_by.fields[name]
     return Fact(
-        "run.ended", fields, shown_by.origin, shown_by.rank, shown_by.host, shown_by.time, attempt, shown_by.seq, f"ended:{attempt}", shown_by.after
+        "run.ended",
+        fields,
+        shown_by.origin,
+        shown_by.rank,
+        shown_by.host,
+        shown_by.time,
+        attempt,
+        shown_by.seq,
+        f"ended:{attempt}",
+        shown_by.after,
     )
 
 
@@ -78,7 +97,11 @@ def _is_failure(fact: Fact) -> bool:
     code = fact.fields.get("exitcode")
     if fact.kind == "process.exit":
         return code not in (None, 0, -15, 143) and fact.fields.get("name") != "terminated"
-    return fact.kind == "scheduler" and fact.fields.get("name") in ("task_exit", "task_signal") and (code or fact.fields.get("signal")) not in (None, 0, "SIGTERM", "Terminated")
+    return (
+        fact.kind == "scheduler"
+        and fact.fields.get("name") in ("task_exit", "task_signal")
+        and (code or fact.fields.get("signal")) not in (None, 0, "SIGTERM", "Terminated")
+    )
 
 
 def _uncaught(fact: Fact) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from memdoctor.catalog import with_computed
@@ -25,10 +26,22 @@ class Steps:
 
     def marks(self, rank: int | None) -> list[StepMark]:
         stride = max(1, (len(self) - HEAD - TAIL) // BETWEEN)
-        chosen = sorted({*range(self.first, min(self.last, self.first + HEAD)), *range(self.first, self.last, stride), *range(max(self.first, self.last - TAIL), self.last)})
+        chosen = sorted(
+            {
+                *range(self.first, min(self.last, self.first + HEAD)),
+                *range(self.first, self.last, stride),
+                *range(max(self.first, self.last - TAIL), self.last),
+            }
+        )
         series = self.series
         return [
-            StepMark(series.seq[i], self.file.path, rank, int(series.columns["iteration"][i]), None if math.isnan(series.epoch[i]) else series.epoch[i])
+            StepMark(
+                series.seq[i],
+                self.file.path,
+                rank,
+                int(series.columns["iteration"][i]),
+                None if math.isnan(series.epoch[i]) else series.epoch[i],
+            )
             for i in chosen
         ]
 
@@ -51,7 +64,7 @@ def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of
                 index += 1
             bounds.append(index)
         bounds.append(len(series))
-        for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for number, (low, high) in enumerate(pairwise(bounds)):
             if high > low:
                 result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high))
     return result
@@ -81,7 +94,9 @@ def numerics(attempt: int, steps: Steps, *, finished: bool) -> Fact:
 def _stamp(epoch: float) -> Stamp:
     from datetime import UTC, datetime
 
-    return Stamp(epoch, datetime.fromtimestamp(epoch, UTC).replace(tzinfo=None).isoformat(timespec="milliseconds" if epoch % 1 else "seconds"))
+    return Stamp(
+        epoch, datetime.fromtimestamp(epoch, UTC).replace(tzinfo=None).isoformat(timespec="milliseconds" if epoch % 1 else "seconds")
+    )
 
 
 class _Walk:
@@ -134,7 +149,11 @@ class _Walk:
             self.skip_run = self.skip_run + 1 if skipped > 0 else 0
             self.good_run = 0 if bad or skipped > 0 else self.good_run + 1
             if not series.is_absent(i, "scale") and not math.isnan(scale):
-                self.scales = [scale, scale, scale, scale] if not self.scales else [self.scales[0], scale, min(self.scales[2], scale), max(self.scales[3], scale)]
+                self.scales = (
+                    [scale, scale, scale, scale]
+                    if not self.scales
+                    else [self.scales[0], scale, min(self.scales[2], scale), max(self.scales[3], scale)]
+                )
                 self.floor_run = self.floor_run + 1 if scale <= FLOOR else 0
             if not series.is_absent(i, "lr") and math.isfinite(columns["lr"][i]):
                 self.max_lr = max(self.max_lr, columns["lr"][i])

@@ -54,7 +54,11 @@ class Places:
             return fact.rank
         if fields.get("of_rank") is not None:
             return int(fields["of_rank"])
-        if fact.kind == "watchdog.timeout" and fields.get("pg_rank") is not None and (fields.get("pg") in (None, "0") or fields.get("pg_desc") == "default_pg"):
+        if (
+            fact.kind == "watchdog.timeout"
+            and fields.get("pg_rank") is not None
+            and (fields.get("pg") in (None, "0") or fields.get("pg_desc") == "default_pg")
+        ):
             return int(fields["pg_rank"])  # without a prefix the rank in the default group is the global one
         pid = fields.get("of_pid") or fields.get("pid")
         local = fields.get("local") if fields.get("local") is not None else fields.get("local_rank")

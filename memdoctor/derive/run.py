@@ -9,12 +9,22 @@ from memdoctor.derive.numerics import Steps
 from memdoctor.model import Ended, Fact, FileRead, Run
 
 _BY_KIND = {"nccl.warn": "nccl", "nccl.info": "nccl", "nccl.error": "nccl", "watchdog.timeout": "torch", "process.exit": ""}
-_BY_OWNER = {"megatron": "megatron-lm", "deepspeed": "deepspeed", "transformers": "transformers", "accelerate": "accelerate", "lightning": "lightning", "nemo": "nemo", "torch": "torch"}
+_BY_OWNER = {
+    "megatron": "megatron-lm",
+    "deepspeed": "deepspeed",
+    "transformers": "transformers",
+    "accelerate": "accelerate",
+    "lightning": "lightning",
+    "nemo": "nemo",
+    "torch": "torch",
+}
 _BY_SHAPE = {"megatron": "megatron-lm", "deepspeed": "deepspeed", "pipeline": "deepspeed"}
 _BY_SITE_PACKAGE = ("megatron", "deepspeed")
 
 
-def describe(facts: Sequence[Fact], files: Sequence[FileRead], steps: Mapping[int, Sequence[Steps]], ended: Ended, attempts: int, ranks: int) -> Run:
+def describe(
+    facts: Sequence[Fact], files: Sequence[FileRead], steps: Mapping[int, Sequence[Steps]], ended: Ended, attempts: int, ranks: int
+) -> Run:
     """The Run of a report; ``ended`` is how the last attempt ended."""
     frameworks: dict[str, None] = {}
     versions: dict[str, str] = {}

@@ -44,11 +44,20 @@ def tell(logs: LogFacts) -> Story:
         for part in parts:
             derived.append(numerics(attempt, part, finished=status == "completed"))
             low, high = part.iterations()
-            derived.append(_progress(attempt, part.file.path, low, high, len(part), part.series.seq[part.last - 1], part.series.line[part.last - 1]))
+            derived.append(
+                _progress(attempt, part.file.path, low, high, len(part), part.series.seq[part.last - 1], part.series.line[part.last - 1])
+            )
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)))
 
 
 def _progress(attempt: int, path: str, low: int, high: int, lines: int, seq: int, line: int) -> Fact:
-    return Fact("progress", {"first": low, "last": high, "lines": lines}, Origin("log", path, line, ""), attempt=attempt, seq=seq, event=f"progress:{attempt}:{path}")
+    return Fact(
+        "progress",
+        {"first": low, "last": high, "lines": lines},
+        Origin("log", path, line, ""),
+        attempt=attempt,
+        seq=seq,
+        event=f"progress:{attempt}:{path}",
+    )

@@ -41,7 +41,7 @@ def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callabl
                 attempt=file.attempt,
                 first=scan.first,
                 last=scan.last,
-                epochs=scan.epoch,
+                epochs=scan.epochs,
                 lines=reader.lines,
                 truncated=reader.truncated,
                 ends_mid_line=reader.ends_mid_line,
@@ -51,5 +51,7 @@ def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callabl
             )
         )
     if not inputs and not any(skip.reason.startswith("empty") for skip in unread):
-        raise InputError("; ".join(skip.reason for skip in [*skips, *unread]) or "nothing to read: name a log file, a folder, or - for standard input")
+        raise InputError(
+            "; ".join(skip.reason for skip in [*skips, *unread]) or "nothing to read: name a log file, a folder, or - for standard input"
+        )
     return LogFacts(tuple(store), tuple(inputs), (*skips, *unread), store.counts, tuple(read))

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memdoctor import catalog
-from memdoctor.model import Fact, Origin, Signal, Stamp
+from memdoctor.model import Signal, Stamp
 from memdoctor.sources.logs import formats, steps
-from memdoctor.sources.logs.blocks import RESERVED, Block, read_line
+from memdoctor.sources.logs.blocks import Block, read_line
 from memdoctor.sources.logs.glue import split_glued
 from memdoctor.sources.logs.index import Opened, SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.making import STARTS, FactMaker, Found
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk, Reader
 from memdoctor.sources.logs.sites import locate
@@ -31,8 +31,6 @@ AROUND = (2_048, 6_144)  # bytes before and after a gate of a long segment
 IDLE = 400  # lines after which an open traceback or block whose stream is silent is closed
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
-_STARTS = ("run.start",)
-_FAILURES = ("exception", "process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
 
 
 class _Open:
@@ -72,10 +70,7 @@ class FileScan:
         self.first: Stamp | None = None
         self.last: Stamp | None = None
         self.ranks: set[int] = set() if file.rank is None else {file.rank}
-        self.epoch = 1  # attempts as far as this file alone tells them apart
-        self._dirty = False  # something happened since the attempt began that a new start would end
-        self._phase = "startup"
-        self._iteration: int | None = None
+        self._maker = FactMaker(file, number, store)
         self._prefixes = Prefixes(file_rank=file.rank, file_host=file.host)
         self._format: formats.Format | None = None
         self._tracebacks: dict[str, _Open] = {}
@@ -85,6 +80,11 @@ class FileScan:
         self._part = 0
         self._tick = 0
         self._seen_in_part: set[tuple[int, str]] = set()
+
+    @property
+    def epochs(self) -> int:
+        """How many attempts this file alone tells apart."""
+        return self._maker.epoch
 
     def run(self, reader: Reader) -> None:
         tail = b""
@@ -123,7 +123,7 @@ class FileScan:
             number = chunk.line + offset
             for kind, fields in self._format.feed(raw):
                 self._line, self._part = number, 0
-                self._emit(kind, dict(fields), Line(text=raw), raw, number, "", {})
+                self._emit(kind, dict(fields), Line(text=raw), raw, number)
 
     def _read(self, chunk: Chunk) -> None:
         data = self._data = chunk.data
@@ -195,9 +195,8 @@ class FileScan:
             self._close_idle()
 
     def _add_step(self, step: tuple[str, steps.Step], raw: bytes) -> None:
-        self.series.add(step[0], step[1], self._seq(self._line), self._line, raw, self._epoch_of_minute)
-        self._iteration = int(step[1]["iteration"])
-        self._phase, self._dirty = "training", True
+        self.series.add(step[0], step[1], self._maker.seq(self._line, 0), self._line, raw, self._epoch_of_minute)
+        self._maker.stepped(int(step[1]["iteration"]))
 
     @staticmethod
     def _epoch_of_minute(text: str) -> float | None:
@@ -234,9 +233,11 @@ class FileScan:
             elif signal.block:
                 if stream in self._blocks:
                     self._finish_block(stream)
-                self._blocks[stream] = _OpenBlock(Block(signal, {**signal.set, **found}), line, number, raw, self._part, self._tick, self._stamp_before(line))
+                self._blocks[stream] = _OpenBlock(
+                    Block(signal, {**signal.set, **found}), line, number, raw, self._part, self._tick, self._stamp_before(line)
+                )
             else:
-                self._emit(signal.fact, {**signal.set, **found}, line, raw, number, "", {})
+                self._emit(signal.fact, {**signal.set, **found}, line, raw, number)
         if inside is None and opened.error and not is_step:
             self._error(line, raw, number, known)
 
@@ -251,7 +252,7 @@ class FileScan:
                 return current
             self._finish_traceback(stream)
         if opened.traceback and starts(line.text):
-            current = self._tracebacks[stream] = _Open(line, self._tick, self._here(), self._stamp_before(line))
+            current = self._tracebacks[stream] = _Open(line, self._tick, self._maker.context(), self._stamp_before(line))
             current.raws[self._line] = raw
             if current.reader.feed(line, self._line):
                 return current
@@ -267,9 +268,9 @@ class FileScan:
             fields: dict[str, Any] = {"type": lone[0], "message": lone[1][:2000], "complete": False, "chained": False, "root": True}
             if last is not None:
                 fields.update(file=last.file, function=last.function, source=last.source)
-            self._emit("exception", fields, line, raw, number, "", {"site": site, "owner": owner})
+            self._emit("exception", {**fields, "site": site, "owner": owner}, line, raw, number)
         elif not known and (line.level or "").upper() not in QUIET_LEVELS:
-            self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw, number, "", {})
+            self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw, number)
 
     def _tail(self, line: Line) -> list[tuple[int, Line]]:
         """The lines of the same stream just before this one, oldest first."""
@@ -289,7 +290,9 @@ class FileScan:
     def _finish_block(self, stream: str) -> None:
         done = self._blocks.pop(stream)
         event = f"{self.number}:{done.number}.{done.part}"
-        self._emit(done.block.signal.fact, done.block.result(), done.line, done.raw, done.number, event, {}, done.after)
+        self._maker.make(
+            done.block.signal.fact, done.block.result(), Found(done.line, done.raw, done.number, done.part, event, {}, done.after)
+        )
 
     def _finish_traceback(self, stream: str) -> None:
         current = self._tracebacks.pop(stream)
@@ -300,74 +303,36 @@ class FileScan:
             context = {**current.context, "site": site, "owner": owner}
             raw = current.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self.number}:{raised.line}:{stream}"
-            self._emit("exception", self._exception_fields(raised), current.line, raw, raised.line, event, context, current.after)
+            where = Found(current.line, raw, raised.line, 0, event, context, current.after)
+            self._maker.make("exception", self._exception_fields(raised), where)
             for signal, found, number, line, text in current.pending:
                 if raised.line <= number <= raised.last_line:
                     known = {**context, "exception": raised.type.rpartition(".")[2]}
-                    self._emit(signal.fact, {**signal.set, **found}, line, text, number, event, known, current.after)
+                    self._maker.make(signal.fact, {**signal.set, **found}, Found(line, text, number, 0, event, known, current.after))
 
     @staticmethod
     def _exception_fields(raised: RawException) -> dict[str, Any]:
         last = raised.frames[-1] if raised.frames else None
-        fields = {"type": raised.type, "message": raised.message[:2000], "complete": raised.complete, "chained": raised.chained, "root": raised.root}
+        fields = {
+            "type": raised.type,
+            "message": raised.message[:2000],
+            "complete": raised.complete,
+            "chained": raised.chained,
+            "root": raised.root,
+        }
         if last is not None:
             fields.update(file=last.file, function=last.function, source=last.source)
         return fields
 
-    # --- facts ------------------------------------------------------------------------------------------------------------
-
-    def _here(self) -> dict[str, Any]:
-        return {"phase": self._phase, "iteration": self._iteration}
-
-    def _emit(
-        self, kind: str, found: dict[str, Any], line: Line, raw: str, number: int, event: str, context: Mapping[str, Any], *after: Stamp | None
-    ) -> None:
-        """Make a fact of what was found. ``after`` is given for what began on an earlier line; else it is looked for before this one."""
-        own = {name: found.pop(name) for name in RESERVED if name in found}
-        rank = _int(own.get("rank"), line.rank if line.rank is not None else self.file.rank)
-        if kind in _STARTS:
+    def _emit(self, kind: str, found: dict[str, Any], line: Line, raw: str, number: int) -> None:
+        """A fact of this one line."""
+        if kind in STARTS:  # what is still open belongs to the attempt before
             for stream in list(self._tracebacks):
                 self._finish_traceback(stream)
-        if kind in _STARTS and self._dirty:
-            self.epoch, self._dirty, self._phase, self._iteration = self.epoch + 1, False, "startup", None
-        elif kind in _FAILURES:
-            self._dirty = True
-        name = str(found.get("name", ""))
-        if kind == "run.phase" and name:
-            self._phase = name
-        attempt = self.epoch
-        if not self.store.wants(kind, name, rank, attempt):
-            self.store.count(kind, name, rank, attempt)
-            return
-        fields = {key: catalog.convert(kind, key, value) for key, value in found.items()}
-        fields = {key: value for key, value in fields.items() if value is not None}
-        common = {
-            **self._here(),
-            "pid": _int(own.get("pid"), line.pid),
-            "local_rank": _int(own.get("local_rank"), line.local_rank if line.local_rank is not None else self.file.local_rank),
-            "level": line.level,
-            "stream": line.stream or None,
-            **context,
-        }
-        fields.update({key: value for key, value in common.items() if value is not None and key not in fields})
-        self.store.add(
-            Fact(
-                kind=kind,
-                fields=catalog.with_computed(kind, fields),
-                origin=Origin("log", self.file.path, number, raw),
-                rank=rank,
-                host=own.get("host") or line.host or self.file.host,
-                time=line.time,
-                attempt=attempt,
-                seq=self._seq(number),
-                event=event or f"{self.number}:{number}.{self._part}",
-                after=None if line.time is not None else after[0] if after else self._stamp_before(line),
-            )
-        )
+        if self._maker.wants(kind, found, line):
+            self._maker.make(kind, found, Found(line, raw, number, self._part, "", {}, self._stamp_before(line)))
 
-    def _seq(self, number: int) -> int:
-        """Reading order: by file, then line, then the place within a glued line."""
-        return (self.number << 44) | (number << 8) | min(self._part, 255)
+    # --- the neighbourhood ------------------------------------------------------------------------------------------
 
     def _stamp_before(self, line: Line) -> Stamp | None:
         """The last stamp before this line, where the line has none of its own."""
@@ -385,10 +350,3 @@ class FileScan:
             if stamp is not None:
                 return stamp
         return None
-
-
-def _int(text: Any, default: int | None) -> int | None:
-    try:
-        return int(text) if text is not None else default
-    except ValueError:
-        return default

@@ -16,7 +16,13 @@ USER = "user"
 MAX_SOURCE = 400  # characters of a source line that are searched
 TIMEOUT = 0.5  # seconds that a pattern may take on a source line or message
 
-_STDLIB = regex.compile(r"^<frozen |(?:^|/)lib(?:64)?/python3?\.?\d{0,3}/(?!.*(?:site|dist)-packages/)|/python3\d{1,2}/lib/(?!site-packages/)|/python3\d{1,2}\.zip/", regex.I)
+_STDLIB = regex.compile(
+    r"^<frozen "
+    r"|(?:^|/)lib(?:64)?/python3?\.?\d{0,3}/(?!.*(?:site|dist)-packages/)"
+    r"|/(?:python3\d{1,2}|(?:mini|ana)conda\d?|miniforge\d?|envs/[^/]+|\.?venv)/lib/(?!site-packages/|python)"  # Windows
+    r"|/python3\d{1,2}\.zip/",
+    regex.I,
+)
 _INSTALLED = regex.compile(r"(?:site-packages|dist-packages|\.whl|\.egg)/(?P<package>[^/]+)")
 
 

@@ -72,7 +72,14 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
                 column = _MEGATRON_KEYS.get(key.strip()) if colon else None
                 if column is not None:
                     step[column] = _number(value)
-                elif colon and "loss" not in step and key.strip().endswith(b" loss") and b"mtp" not in key and b"balanc" not in key and b"z_" not in key:
+                elif (
+                    colon
+                    and "loss" not in step
+                    and key.strip().endswith(b" loss")
+                    and b"mtp" not in key
+                    and b"balanc" not in key
+                    and b"z_" not in key
+                ):
                     step["loss"] = _number(value)
             return "megatron", step
     if b"skipped=" in raw:
@@ -89,7 +96,12 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
         pairs = {key: _number(value) for key, value in _PAIR.findall(match[0])}
         if b"loss" in pairs and b"eval_loss" not in pairs and (b"epoch" in pairs or b"step" in pairs or b"learning_rate" in pairs):
             step = {"loss": pairs[b"loss"]}
-            for key, column in ((b"grad_norm", "grad_norm"), (b"learning_rate", "lr"), (b"step", "iteration"), (b"global_step", "iteration")):
+            for key, column in (
+                (b"grad_norm", "grad_norm"),
+                (b"learning_rate", "lr"),
+                (b"step", "iteration"),
+                (b"global_step", "iteration"),
+            ):
                 if key in pairs:
                     step[column] = pairs[key]
             return "dict", step

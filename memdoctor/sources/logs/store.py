@@ -44,7 +44,10 @@ class Store:
         name = str(fact.fields.get("name", ""))
         counted = (fact.kind, name, fact.rank, fact.attempt)
         self.counts[counted] = self.counts.get(counted, 0) + 1
-        key = (counted, None if fact.rank is not None else next((fact.fields[who] for who in _WHO if fact.fields.get(who) is not None), None))
+        key = (
+            counted,
+            None if fact.rank is not None else next((fact.fields[who] for who in _WHO if fact.fields.get(who) is not None), None),
+        )
         first = self._first.get(key)
         if first is not None and len(first) < FIRST and self._room(fact.kind, name):
             first.append(fact)

@@ -191,10 +191,10 @@ def _rfc3339(value: Any) -> str | None:
         return value.strip().replace(" ", "T").replace(",", ".")
     try:
         seconds = float(value)
-        while seconds > 1e11:  # the year 5138
-            seconds /= 1_000
         if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 1e8:  # 1973
             return None
+        while seconds > 1e11:  # the year 5138
+            seconds /= 1_000
         moment = datetime.fromtimestamp(seconds, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         return None

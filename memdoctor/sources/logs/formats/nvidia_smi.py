@@ -53,7 +53,13 @@ class NvidiaSmi:
         if name is None:
             return ()
         number = re.match(r"\d+", value)
-        fields = {"name": name, "gpu": self._gpu, "bus_id": self._bus, "model": self._model, "text": " / ".join([*path, key]) + f": {value}"}
+        fields = {
+            "name": name,
+            "gpu": self._gpu,
+            "bus_id": self._bus,
+            "model": self._model,
+            "text": " / ".join([*path, key]) + f": {value}",
+        }
         if number is not None:
             fields["value"] = float(number[0])
         return (("gpu.state", fields),)
@@ -70,7 +76,13 @@ class NvidiaSmi:
                 return "remap_failure"
         if "retired pages" in section and low.startswith("pending") and value == "Yes":
             return "remap_pending"
-        if "volatile" in section and "ecc" in section and any(word in f"{section} {low}" for word in _UNCORRECTABLE) and value.isdigit() and int(value) > 0:
+        if (
+            "volatile" in section
+            and "ecc" in section
+            and any(word in f"{section} {low}" for word in _UNCORRECTABLE)
+            and value.isdigit()
+            and int(value) > 0
+        ):
             return "ecc_uncorrectable"
         if low == "gpu recovery action" and value not in ("None", "N/A"):
             return "recovery_action"

@@ -44,7 +44,12 @@ class Sacct:
             return ()
         code, _, signal = row.get("exitcode", "").partition(":")
         job = row.get("jobid") or row.get("jobidraw") or ""
-        fields: dict[str, Any] = {"job": job, "state": row["state"], "exitcode": code or None, "signal": signal if signal not in ("", "0") else None}
+        fields: dict[str, Any] = {
+            "job": job,
+            "state": row["state"],
+            "exitcode": code or None,
+            "signal": signal if signal not in ("", "0") else None,
+        }
         fields = {key: value for key, value in fields.items() if value is not None}
         if row.get("nodelist"):
             fields["node"] = row["nodelist"]

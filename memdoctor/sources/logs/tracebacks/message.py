@@ -98,7 +98,7 @@ class Message:
     def _goes_on(self, body: str) -> bool:
         if self._empty and not (self._last.endswith(":") and not self._draft.message):
             return _AFTER_EMPTY.match(body) is not None
-        if _SURE.match(body):
+        if _SURE.match(body) or self._last.strip() == "Last error:":  # what follows that is NCCL's last warning, whatever it looks like
             return True
         if _RECORD.match(body):
             return False

@@ -19,8 +19,7 @@ class Mixture:
         self._found: dict[tuple[str, str], Draft] = {}
         self._raised = 0
         for draft in chain.drafts:
-            if draft.repeats == 1:  # what two processes printed alike is beyond doubt
-                draft.spoil()
+            draft.spoil()
             if draft.type:
                 self._found[draft.type, draft.message] = draft
                 self._raised += draft.repeats

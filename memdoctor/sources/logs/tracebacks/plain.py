@@ -74,10 +74,9 @@ class Plain:
     def finish(self) -> Chain:
         last = max(self._raised_at, default=-1)
         stuck = self._echoes.joined > 1 and self._echoes.behind(last)
-        if stuck and self._bare and self._extra and self._mixture is None:
+        if stuck and (self._bare or self._extra) and self._mixture is None:
             for draft in self.chain.drafts:
-                if draft.repeats == 1:
-                    draft.spoil()
+                draft.spoil()
         return self.chain
 
     # --- kinds of lines ---------------------------------------------------------------------------------------------

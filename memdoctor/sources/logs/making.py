@@ -1,0 +1,106 @@
+"""From what a line yielded to a fact: types, common fields, attempt, order; and into the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memdoctor import catalog
+from memdoctor.model import Fact, Origin, Stamp
+from memdoctor.sources.logs.blocks import RESERVED
+from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.store import Store
+
+STARTS = ("run.start",)
+_FAILURES = ("exception", "process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
+MESSAGE = 2_000  # characters kept of a text field
+
+
+@dataclass(slots=True)
+class Found:
+    """Where something was found: the line without prefixes and as read, its number, the place within a glued line, the event it
+    belongs to ("" = its own), fields that its surroundings give, and the last stamp before it where it has none."""
+
+    line: Line
+    raw: str
+    number: int
+    part: int
+    event: str
+    context: Mapping[str, Any]
+    after: Stamp | None
+
+
+class FactMaker:
+    """Makes the facts of one file and keeps what they need to know: attempt (``epoch``), phase and iteration."""
+
+    def __init__(self, file: LogFile, number: int, store: Store) -> None:
+        self._file, self._number, self._store = file, number, store
+        self.epoch = 1  # attempts as far as this file alone tells them apart
+        self._dirty = False  # something happened since the attempt began that a new start would end
+        self._phase = "startup"
+        self._iteration: int | None = None
+
+    def stepped(self, iteration: int) -> None:
+        self._iteration, self._phase, self._dirty = iteration, "training", True
+
+    def context(self) -> dict[str, Any]:
+        return {"phase": self._phase, "iteration": self._iteration}
+
+    def seq(self, number: int, part: int) -> int:
+        """Reading order: by file, then line, then the place within a glued line."""
+        return (self._number << 44) | (number << 8) | min(part, 255)
+
+    def wants(self, kind: str, found: Mapping[str, Any], line: Line) -> bool:
+        """False where the fact would only be counted; it is counted then."""
+        name, rank = str(found.get("name", "")), self._rank(found, line)
+        if kind in STARTS or kind == "run.phase" or self._store.wants(kind, name, rank, self.epoch):
+            return True
+        self._store.count(kind, name, rank, self.epoch)
+        return False
+
+    def make(self, kind: str, found: dict[str, Any], where: Found) -> None:
+        line = where.line
+        rank = self._rank(found, line)
+        if kind in STARTS and self._dirty:
+            self.epoch, self._dirty, self._phase, self._iteration = self.epoch + 1, False, "startup", None
+        elif kind in _FAILURES:
+            self._dirty = True
+        if kind == "run.phase" and found.get("name"):
+            self._phase = str(found["name"])
+        own = {name: found.pop(name) for name in RESERVED if name in found}
+        fields = {key: catalog.convert(kind, key, value[:MESSAGE] if isinstance(value, str) else value) for key, value in found.items()}
+        common = {
+            **self.context(),
+            "pid": _int(own.get("pid"), line.pid),
+            "local_rank": _int(own.get("local_rank"), line.local_rank if line.local_rank is not None else self._file.local_rank),
+            "level": line.level,
+            "stream": line.stream or None,
+            **where.context,
+        }
+        fields = {key: value for key, value in {**common, **fields}.items() if value is not None}
+        self._store.add(
+            Fact(
+                kind=kind,
+                fields=catalog.with_computed(kind, fields),
+                origin=Origin("log", self._file.path, where.number, where.raw),
+                rank=rank,
+                host=own.get("host") or line.host or self._file.host,
+                time=line.time,
+                attempt=self.epoch,
+                seq=self.seq(where.number, where.part),
+                event=where.event or f"{self._number}:{where.number}.{where.part}",
+                after=None if line.time is not None else where.after,
+            )
+        )
+
+    def _rank(self, found: Mapping[str, Any], line: Line) -> int | None:
+        return _int(found.get("rank"), line.rank if line.rank is not None else self._file.rank)
+
+
+def _int(text: Any, default: int | None) -> int | None:
+    try:
+        return int(text) if text is not None else default
+    except ValueError:
+        return default
