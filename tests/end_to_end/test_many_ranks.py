@@ -11,7 +11,7 @@ from memdoctor.model import Report
 from memdoctor.pipeline import diagnose_logs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from scenarios import ManyRanks, shuffled  # noqa: E402
+from scenarios import ManyRanks, shuffled
 
 
 def check(report: Report, culprit: int, cause: str = "oom.activations") -> None:

@@ -43,7 +43,11 @@ def read(text: str) -> list[tuple[str, dict[str, object]]]:
 
 def test_sacct_table() -> None:
     facts = read(SACCT)
-    assert [(kind, fields["name"]) for kind, fields in facts] == [("scheduler", "time_limit"), ("scheduler", "cancelled"), ("host.oom", "slurm")]
+    assert [(kind, fields["name"]) for kind, fields in facts] == [
+        ("scheduler", "time_limit"),
+        ("scheduler", "cancelled"),
+        ("host.oom", "slurm"),
+    ]
     assert facts[1][1]["signal"] == "15"
 
 

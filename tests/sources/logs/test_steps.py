@@ -18,7 +18,11 @@ MEGATRON = (
 @pytest.mark.parametrize(
     ("raw", "shape", "values"),
     [
-        (MEGATRON, "megatron", {"iteration": 14, "loss": 6.240241, "scale": 524288.0, "grad_norm": 1.459, "skipped": 2, "nan": 0, "ms": 117.6, "lr": 9.45e-4}),
+        (
+            MEGATRON,
+            "megatron",
+            {"iteration": 14, "loss": 6.240241, "scale": 524288.0, "grad_norm": 1.459, "skipped": 2, "nan": 0, "ms": 117.6, "lr": 9.45e-4},
+        ),
         (
             b" iteration     1201/  500000 | consumed samples: 1229824 | consumed tokens: 2518679552 | elapsed time per iteration (ms): 5210.1 | "
             b"learning rate: 1.500E-04 | global batch size: 1024 | lm loss: 2.5E+00 | grad norm: nan | actual seqlen: 2048 | "
@@ -26,11 +30,27 @@ MEGATRON = (
             "megatron",
             {"iteration": 1201, "loss": 2.5, "grad_norm": math.nan, "lr": 1.5e-4, "ms": 5210.1},
         ),
-        (b"[2026-11-29 13:22:05,590] [INFO] [logging.py:123:log_dist] [Rank 0] step=2, skipped=1, lr=[0.0003], mom=[(0.9, 0.999)]", "deepspeed", {"iteration": 2, "skipped": 1, "lr": 0.0003}),
+        (
+            b"[2026-11-29 13:22:05,590] [INFO] [logging.py:123:log_dist] [Rank 0] step=2, skipped=1, lr=[0.0003], mom=[(0.9, 0.999)]",
+            "deepspeed",
+            {"iteration": 2, "skipped": 1, "lr": 0.0003},
+        ),
         (b"steps: 10 loss: 0.1234 iter time (s): 0.123 samples/sec: 12.345", "pipeline", {"iteration": 10, "loss": 0.1234}),
-        (b"{'loss': 2.31, 'grad_norm': 0.51, 'learning_rate': 1e-05, 'epoch': 0.02}", "dict", {"loss": 2.31, "grad_norm": 0.51, "lr": 1e-5}),
-        (b"{'loss': '0.0', 'grad_norm': 'nan', 'learning_rate': '2e-05', 'epoch': '0.1'}", "dict", {"loss": 0.0, "grad_norm": math.nan, "lr": 2e-5}),
-        (b"iter 3 loss nan lr [0.00047] grad_norm inf skipped 1 scale 8.0", "print", {"iteration": 3, "loss": math.nan, "grad_norm": math.inf, "skipped": 1, "scale": 8.0, "lr": 0.00047}),
+        (
+            b"{'loss': 2.31, 'grad_norm': 0.51, 'learning_rate': 1e-05, 'epoch': 0.02}",
+            "dict",
+            {"loss": 2.31, "grad_norm": 0.51, "lr": 1e-5},
+        ),
+        (
+            b"{'loss': '0.0', 'grad_norm': 'nan', 'learning_rate': '2e-05', 'epoch': '0.1'}",
+            "dict",
+            {"loss": 0.0, "grad_norm": math.nan, "lr": 2e-5},
+        ),
+        (
+            b"iter 3 loss nan lr [0.00047] grad_norm inf skipped 1 scale 8.0",
+            "print",
+            {"iteration": 3, "loss": math.nan, "grad_norm": math.inf, "skipped": 1, "scale": 8.0, "lr": 0.00047},
+        ),
         (b"step: 120/1000, train_loss=1.25, lr=3e-4", "print", {"iteration": 120, "loss": 1.25, "lr": 3e-4}),
         (b"Iteration 7 | loss: -inf", "print", {"iteration": 7, "loss": -math.inf}),
     ],

@@ -1,0 +1,156 @@
+"""Attempts, places and endings, from facts made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memdoctor.derive.attempts import number_attempts, recount
+from memdoctor.derive.endings import how_it_ended, is_debris
+from memdoctor.derive.placement import place, ranks_seen
+from memdoctor.model import Fact, FileRead, Origin, Stamp, StepMark
+
+
+def fact(
+    kind: str,
+    line: int = 1,
+    *,
+    file: int = 0,
+    rank: int | None = None,
+    at: float | None = None,
+    attempt: int = 1,
+    event: str = "",
+    host: str | None = None,
+    **fields: Any,
+) -> Fact:
+    time = None if at is None else Stamp(at, str(at))
+    return Fact(
+        kind, fields, Origin("log", f"f{file}", line), rank, host, time, attempt, (file << 44) | (line << 8), event or f"{file}:{line}"
+    )
+
+
+def read(number: int = 0, *, rank: int | None = None, attempt: int | None = None, lines: int = 100, **more: Any) -> FileRead:
+    values: dict[str, Any] = {"truncated": False, "ends_mid_line": False, "age": None, **more}
+    return FileRead(
+        f"f{number}",
+        number,
+        rank,
+        attempt,
+        None,
+        None,
+        1,
+        lines,
+        ranks=frozenset() if rank is None else frozenset({rank}),
+        series=None,
+        **values,
+    )
+
+
+class TestAttempts:
+    def test_a_start_after_a_failure_begins_a_new_attempt(self) -> None:
+        facts, starts = number_attempts([fact("exception", 1), fact("run.start", 5, attempt=2), fact("exception", 9, attempt=2)], [read()])
+        assert [found.attempt for found in facts] == [1, 2, 2]
+        assert list(starts[0]) == [5 << 8]
+
+    def test_one_launcher_that_reports_two_rounds(self) -> None:
+        first = fact("process.exit", 4, at=10, name="failed", exitcode=3, of_pid=71, pid=9)
+        second = fact("process.exit", 9, at=30, name="failed", exitcode=1, of_pid=81, pid=9)
+        facts, _ = number_attempts([fact("exception", 2), first, fact("exception", 6), second], [read()])
+        assert [found.attempt for found in facts] == [1, 1, 2, 2]
+
+    def test_two_workers_of_one_round_are_one_attempt(self) -> None:
+        exits = [fact("process.exit", line, at=10 + line / 100, name="failed", exitcode=1, of_pid=70 + line, pid=9) for line in (4, 5)]
+        facts, _ = number_attempts(exits, [read()])
+        assert [found.attempt for found in facts] == [1, 1]
+
+    def test_a_file_without_starts_follows_the_clock_of_one_with_them(self) -> None:
+        launcher = [fact("exception", 1, at=0), fact("run.start", 5, attempt=2, at=100)]
+        worker = [fact("cuda.oom", 1, file=1, rank=3, at=50), fact("cuda.oom", 9, file=1, rank=3, at=150)]
+        facts, _ = number_attempts([*launcher, *worker], [read(0), read(1, rank=3)])
+        assert [found.attempt for found in facts if found.kind == "cuda.oom"] == [1, 2]
+
+    def test_the_name_of_a_folder_says_the_attempt(self) -> None:
+        facts, _ = number_attempts([fact("exception", 1), fact("exception", 1, file=1)], [read(0, attempt=1), read(1, attempt=3)])
+        assert [found.attempt for found in facts] == [1, 3]
+
+    def test_counts_follow_their_facts(self) -> None:
+        before = [fact("exception", 1, rank=2), fact("exception", 9, rank=2)]
+        after = [before[0], fact("exception", 9, rank=2, attempt=2)]
+        assert recount({("exception", "", 2, 1): 5}, before, after) == {("exception", "", 2, 1): 4, ("exception", "", 2, 2): 1}
+
+
+class TestEndings:
+    def end(self, *facts: Fact, steps: tuple[StepMark, ...] = (), last: bool = True, **more: Any) -> str:
+        return how_it_ended(facts, steps, [read(**more)], last=last)[0]
+
+    def test_a_worker_that_exits_with_a_code_failed(self) -> None:
+        assert self.end(fact("process.exit", name="failed", exitcode=1)) == "failed"
+
+    @pytest.mark.parametrize("fields", [{"exitcode": 0}, {"exitcode": -15}, {"exitcode": -6, "name": "terminated"}])
+    def test_a_worker_that_ends_well_or_is_told_to_end_did_not(self, fields: dict[str, Any]) -> None:
+        assert self.end(fact("process.exit", **fields)) == "unknown"
+
+    def test_killed_by_the_scheduler_before_the_workers_died(self) -> None:
+        assert self.end(fact("scheduler", 1, name="time_limit"), fact("process.exit", 5, exitcode=-6)) == "killed"
+        assert self.end(fact("process.exit", 1, exitcode=1), fact("scheduler", 5, name="cancelled")) == "failed"
+
+    def test_completed(self) -> None:
+        assert self.end(fact("run.end", 50, name="completed")) == "completed"
+
+    def test_an_exception_after_the_work_was_done_is_a_failure(self) -> None:
+        assert self.end(fact("run.end", 50, name="completed"), fact("exception", 60, owner="user")) == "failed"
+
+    def test_an_exception_that_the_job_survives_is_not(self) -> None:
+        steps = tuple(StepMark(line << 8, "f0", None, line, None) for line in (20, 30))
+        assert self.end(fact("exception", 10, owner="user"), steps=steps) == "unknown"
+
+    def test_the_launchers_own_traceback_tells_nothing_by_itself(self) -> None:
+        assert self.end(fact("exception", 10, owner="launcher")) == "unknown"
+
+    def test_an_error_like_line_near_the_end_of_the_file_is_taken_for_the_reason(self) -> None:
+        assert self.end(fact("error.line", 95)) == "failed"
+        assert self.end(fact("error.line", 5)) == "unknown"
+
+    def test_cut_and_running(self) -> None:
+        step = (StepMark(9 << 8, "f0", None, 9, None),)
+        assert self.end(ends_mid_line=True) == "cut"
+        assert self.end(steps=step, age=3.0) == "running"
+        assert self.end(steps=step, age=3000.0) == "unknown"
+
+    def test_debris(self) -> None:
+        left = [fact("port.in_use", 5, event="e"), fact("exception", 5, event="e", owner="torch"), fact("process.exit", 9, exitcode=1)]
+        assert is_debris(left)
+        assert not is_debris([*left, fact("exception", 7, owner="user")])
+        assert not is_debris([fact("process.exit", 9, exitcode=1)])
+
+
+class TestPlaces:
+    def test_by_process_id(self) -> None:
+        facts = [fact("rank.place", 1, host="n1", of_rank=5, pid=77, world_size=8), fact("nccl.warn", 9, host="n1", pid=77)]
+        assert [found.rank for found in place(facts, [])] == [5, 5]
+
+    def test_a_rank_inside_a_smaller_communicator_is_none(self) -> None:
+        facts = [
+            fact("rank.place", 1, host="n1", of_rank=5, pid=77, world_size=8),
+            fact("rank.place", 2, host="n1", of_rank=1, pid=77, world_size=2),
+            fact("nccl.warn", 9, host="n1", pid=77),
+        ]
+        assert place(facts, [])[2].rank == 5
+
+    def test_local_rank_on_a_single_node_is_the_rank(self) -> None:
+        assert place([fact("exception", 1, local_rank=3)], [])[0].rank == 3
+
+    def test_local_rank_on_one_of_several_nodes_is_not(self) -> None:
+        assert place([fact("run.world", 1, nodes=4), fact("exception", 2, local_rank=3)], [])[1].rank is None
+
+    def test_lines_with_both_tell_the_rest(self) -> None:
+        facts = [fact("run.world", 1, nodes=4), fact("exception", 2, rank=11, local_rank=3), fact("cuda.oom", 3, local_rank=3)]
+        assert place(facts, [])[2].rank == 11
+
+    def test_a_watchdog_line_of_the_default_group(self) -> None:
+        assert place([fact("watchdog.timeout", 1, pg_rank=6)], [])[0].rank == 6
+        assert place([fact("watchdog.timeout", 1, pg_rank=6, pg="3", pg_desc="tp")], [])[0].rank is None
+
+    def test_ranks_seen(self) -> None:
+        assert ranks_seen([fact("exception", rank=1)], [read(rank=4)]) == {1, 4}
