@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,3 +92,20 @@ def test_as_a_module() -> None:
     result = subprocess.run([sys.executable, "-m", "memdoctor", "plan"], capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 2
     assert result.stderr == "memdoctor: `memdoctor plan` is not in this version\n"
+
+
+def test_an_interrupt_ends_it_quietly() -> None:
+    code = "import sys, memdoctor.pipeline\nfrom memdoctor.cli import main\nprint('ready', flush=True)\nsys.exit(main(['logs', '-']))"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.write(b"a line\n" * 1000)
+        process.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read().strip() == b""

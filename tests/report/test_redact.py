@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from memdoctor.model import Diagnosis, Evidence, Fix, Incident, InputFile, Report, Run, Skip, Stamp
 from memdoctor.report.redact import redact
@@ -156,3 +159,14 @@ def test_long_lines_take_no_long_time() -> None:
         "[a" * 30_000,
     ]
     assert len(lines(*hostile)) == len(hostile)
+
+
+@drawn(
+    st.lists(st.sampled_from(["cn42", "10.1.2.3", "/home/annlee/moonshot", "cn42.acme.internal"]) | st.text(max_size=12), max_size=8),
+    st.sampled_from(" :/=,[]()\"'|\n"),
+)
+def test_nothing_private_is_left_whatever_stands_around_it(parts: list[str], between: str) -> None:
+    shown = line(between.join(parts), hosts=("cn42",))
+    assert not re.search(r"(?<![A-Za-z0-9])cn42(?![A-Za-z0-9])", shown)
+    if between in " ,":
+        assert "/home/annlee" not in shown
