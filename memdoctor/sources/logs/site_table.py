@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import regex
-import yaml
 
 from memdoctor.catalog import SITES
 from memdoctor.errors import RuleError
@@ -75,6 +74,8 @@ class Table:
 @lru_cache(maxsize=1)
 def load_table() -> Table:
     """The table. Raises RuleError where the file is broken."""
+    import yaml  # a log without exceptions does without it
+
     path = rules_dir() / _NAME
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:

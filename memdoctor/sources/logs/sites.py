@@ -55,7 +55,11 @@ def locate(frames: Sequence[Frame], type_: str, message: str) -> tuple[str, str]
             rule = table.sites[number]
             if not rule.hides and (rule.site in hidden or rule.priority <= best.priority):
                 continue
-            if (rule.owner and own not in rule.owner) or (rule.within and (not own or counted > rule.within)) or not _found(rule.source, frame.source):
+            if (
+                (rule.owner and own not in rule.owner)
+                or (rule.within and (not own or counted > rule.within))
+                or not _found(rule.source, frame.source)
+            ):
                 continue
             if rule.hides:
                 hides |= rule.hides

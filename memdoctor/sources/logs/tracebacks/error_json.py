@@ -34,7 +34,10 @@ def from_json_text(text: str) -> list[RawException]:
     if match is None:
         return found
     frames = found[-1].frames if found else ()
-    return [*found[:-1], RawException(match[1], (match[2] or "").strip()[:8_192], frames, 1, 1, 1, bool(frames), bool(found[:-1]), not found[:-1])]
+    return [
+        *found[:-1],
+        RawException(match[1], (match[2] or "").strip()[:8_192], frames, 1, 1, 1, bool(frames), bool(found[:-1]), not found[:-1]),
+    ]
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -47,7 +47,9 @@ _RECORD = re.compile(
     re.IGNORECASE,
 )
 # Messages of several lines that follow no shape: all is believed up to a record.
-_OPEN_CLASSES = frozenset("DistBackendError CheckpointError BackendCompilerFailed InternalTorchDynamoError Unsupported CompilationError CalledProcessError CUDAMismatchException".split())
+_OPEN_CLASSES = frozenset(
+    "DistBackendError CheckpointError BackendCompilerFailed InternalTorchDynamoError Unsupported CompilationError CalledProcessError CUDAMismatchException".split()
+)
 _OPEN_TEXT = re.compile(r"^(?:Error building extension|Error\(s\) in loading|NCCL error in|Worker failure)")
 # Messages that are known to fit on one line.
 _CLOSED_TEXT = re.compile(r"Tried to allocate|This is typically caused by a remote worker crashing")

@@ -19,12 +19,9 @@ from memdoctor.sources.logs.tracebacks.shapes import (
     lone_exception,
     raised_here,
     read_head,
+    read_margin,
 )
 from memdoctor.sources.logs.tracebacks.strangers import Strangers
-
-_MARGIN = re.compile(r"^\s*\|(?: (?P<text>.*))?$")  # of an exception group
-_MEMBER = re.compile(r"^\s*\+(?:-\+)?-+ (?:\d+|\.\.\.) -+$")
-_GROUP_END = re.compile(r"^\s*\+-+$")
 
 
 class Plain:
@@ -252,19 +249,17 @@ class Plain:
         self._mixture = Mixture(self.chain, heads, self._strangers)
         return self._mixture.feed(text, number)
 
-    # --- exception groups -------------------------------------------------------------------------------------------
-
     def _within_group(self, text: str) -> str | bool:
         """The line without the group's margin, or whether a line that has none belongs to the group."""
-        margin = _MARGIN.match(text)
-        if margin is not None:
-            inner = margin["text"] or ""
-            return inner if inner.strip() else self._blank()
-        if _MEMBER.match(text):
-            self._next, self._message = "part", None
-            return self._strangers.home()
-        if _GROUP_END.match(text):
-            return self._strangers.home()
+        kind, inner = read_margin(text)
+        match kind:
+            case "inside":
+                return inner if inner.strip() else self._blank()
+            case "member":
+                self._next, self._message = "part", None
+                return self._strangers.home()
+            case "end":
+                return self._strangers.home()
         if not CONNECTOR.match(text):
             return False
         self._group = False

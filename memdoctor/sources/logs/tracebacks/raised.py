@@ -52,7 +52,24 @@ class RawException:
 class Draft:
     """An exception while its lines come in."""
 
-    __slots__ = ("_first", "_last", "_message", "_pending", "_size", "chained", "first_line", "last_line", "line", "link", "rank", "repeats", "reverse", "root", "spoilt", "type")
+    __slots__ = (
+        "_first",
+        "_last",
+        "_message",
+        "_pending",
+        "_size",
+        "chained",
+        "first_line",
+        "last_line",
+        "line",
+        "link",
+        "rank",
+        "repeats",
+        "reverse",
+        "root",
+        "spoilt",
+        "type",
+    )
 
     def __init__(self, number: int, link: Link, rank: int | None = None) -> None:
         self.link = link

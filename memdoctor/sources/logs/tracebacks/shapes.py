@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 HEAD_TEXT = "Traceback (most recent call last):"
 RICH_TEXT = "Traceback (most recent call last)"
@@ -21,6 +22,9 @@ CONNECTOR = re.compile(
 INNER_HINT = re.compile(r"^\s*-- Process \d+ terminated with the following error:?$")
 QUOTES = ('"""', "'''")  # around the text of a RemoteTraceback
 
+_MARGIN = re.compile(r"^\s*\|(?: (?P<text>.*))?$")  # of an exception group
+_MEMBER = re.compile(r"^\s*\+(?:-\+)?-+ (?:\d+|\.\.\.) -+$")
+_GROUP_END = re.compile(r"^\s*\+-+$")
 _RANK = re.compile(r"^\(RANK (\d{1,6})\)$")
 _RICH_HEAD = re.compile(r"^\s*(?P<before>\S+)\s?Traceback \(most recent call last\)\s?(?P<after>\S+)$")
 _NOTEBOOK_HEAD = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})\s{2,}Traceback \(most recent call last\)$")
@@ -28,10 +32,7 @@ _NOTEBOOK_HEAD = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})\s{2,}Traceback \(
 _NAME = r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*[A-Za-z_]\w*(?:\([\w.]{1,200}\))?)"
 _RAISED = re.compile(rf"^{_NAME}(?:$|:$|: (?P<message>.*)$)", re.DOTALL)
 _RANK_TAG = re.compile(r"^\[rank ?\d{1,6}\]:? ")
-_CLASS = re.compile(
-    r"^(?:Exception|KeyboardInterrupt"
-    r"|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|OutOfResources|Failed|Failure))$"
-)
+_CLASS = re.compile(r"^(?:Exception|OutOfResources|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failed|Failure))$")
 # Classes with less telling names; believed with their module only, or between frames.
 _DOTTED_CLASS = re.compile(r"^(?:[A-Z]\w*(?:Timeout|Cancelled|Aborted|Quit)|Timeout|Error|Empty|Full|Again|error|timeout|gaierror|herror)$")
 _NOT_A_CLASS = frozenset("Killed Terminated Aborted Note Hint Warning Error Traceback Epoch Step Loss Loading Saving Training Done".split())
@@ -66,10 +67,22 @@ def read_head(text: str) -> Head | None:
     return Head(before, 0, original, group, int(rank[1]) if rank else None)
 
 
+def read_margin(text: str) -> tuple[Literal["inside", "member", "end", "outside"], str]:
+    """What a line is to an exception group, and the line without the group's margin."""
+    margin = _MARGIN.match(text)
+    if margin is not None:
+        return "inside", margin["text"] or ""
+    if _MEMBER.match(text):
+        return "member", ""
+    return ("end" if _GROUP_END.match(text) else "outside"), ""
+
+
 def is_rich_head(text: str) -> bool:
     """``╭─── Traceback (most recent call last) ───╮``, also where the box is drawn in ASCII or its characters were lost."""
     match = _RICH_HEAD.match(text) if RICH_TEXT in text and len(text) < 1_000 else None
-    return match is not None and all(len(side) >= 3 and not any(c.isascii() and (c.isalnum() or c in "'\"") for c in side) for side in match.groups())
+    return match is not None and all(
+        len(side) >= 3 and not any(c.isascii() and (c.isalnum() or c in "'\"") for c in side) for side in match.groups()
+    )
 
 
 def notebook_type(text: str) -> str | None:
