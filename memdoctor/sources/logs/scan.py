@@ -268,6 +268,8 @@ class FileScan:
             fields: dict[str, Any] = {"type": lone[0], "message": lone[1][:2000], "complete": False, "chained": False, "root": True}
             if last is not None:
                 fields.update(file=last.file, function=last.function, source=last.source)
+            if (line.level or "").upper() in QUIET_LEVELS:
+                fields["logged"] = True  # told at a level at which nothing ends
             self._emit("exception", {**fields, "site": site, "owner": owner}, line, raw, number)
         elif not known and (line.level or "").upper() not in QUIET_LEVELS:
             self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw, number)
