@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from memdoctor.model import Report
 from memdoctor.pipeline import diagnose_logs
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-from scenarios import ManyRanks, shuffled
+from tests.scenarios import ManyRanks, shuffled
 
 
 def check(report: Report, culprit: int, cause: str = "oom.activations") -> None:
