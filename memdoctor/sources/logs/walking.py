@@ -28,6 +28,7 @@ class Found:
     paths: list[str] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
     walked: set[str] = field(default_factory=set)
+    again: int = 0
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def skip(self, path: str, reason: str) -> None:
@@ -41,7 +42,10 @@ class Found:
             self.paths.append(path)
 
     def has(self, info: os.stat_result) -> bool:
-        return (info.st_dev, info.st_ino) in self._seen
+        """True for a file that was taken; it is not opened again."""
+        known = (info.st_dev, info.st_ino) in self._seen
+        self.again += known
+        return known
 
 
 def find(argument: str, found: Found) -> None:
@@ -101,10 +105,10 @@ def _walk(root: str, found: Found) -> None:
             found.skip(root, f"more than {MOST_FILES:,} files: the rest was left out; name the folder of the logs")
             break
         paths.append(path)
-    before = len(found.paths)
+    before = len(found.paths) + found.again
     for path in sorted(paths, key=natural):
         _met(path, found)
-    if len(found.paths) == before and len(found.skips) == skipped:
+    if len(found.paths) + found.again == before and len(found.skips) == skipped:
         found.skip(root, "an empty folder" if empty else "no log in this folder")
 
 

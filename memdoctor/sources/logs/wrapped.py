@@ -98,9 +98,10 @@ def unwrapper(data: bytes) -> Unwrapper | None:
     wraps = [wrap for line in lines if (wrap := _load(line)) is not None and _message(wrap) is not None]
     if 2 * len(wraps) <= len(lines):
         return None
-    logs = [wrap["log"] for wrap in wraps if isinstance(wrap.get("log"), str)]
-    # Docker ends each complete line with \n and cuts at 16 KiB; shippers that have taken the \n off never leave pieces.
-    return Unwrapper(_read_docker if 2 * sum(log.endswith("\n") for log in logs) > len(wraps) else _read_json)
+    logs = [wrap["log"] for wrap in wraps if wrap.keys() - {"attrs"} == {"log", "stream", "time"} and isinstance(wrap["log"], str)]
+    # Docker ends each complete line with \n and cuts at 16 KiB; shippers that have taken the \n off leave no pieces.
+    docker = 2 * len(logs) > len(wraps) and any(log.endswith("\n") for log in logs)
+    return Unwrapper(_read_docker if docker else _read_json)
 
 
 def _read_cri(line: bytes) -> Piece | None:
