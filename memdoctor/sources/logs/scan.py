@@ -22,7 +22,7 @@ from memdoctor.sources.logs.reading import Chunk, Reader
 from memdoctor.sources.logs.sites import locate
 from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
 from memdoctor.sources.logs.store import Store
-from memdoctor.sources.logs.tracebacks import RawException, TracebackReader, from_tail, lone_exception, starts
+from memdoctor.sources.logs.tracebacks import RawException, TracebackReader, bare_name, from_tail, lone_exception, starts
 
 SAMPLE_LINES = 200  # read to learn the prefixes of a file
 SAMPLE_BYTES = 65_536
@@ -249,7 +249,7 @@ class FileScan:
             if current.reader.feed(line, self._line):
                 current.tick = self._tick
                 current.raws[self._line] = raw
-                return current
+                return current if current.reader.took else None
             self._finish_traceback(stream)
         if opened.traceback and starts(line.text):
             current = self._tracebacks[stream] = _Open(line, self._tick, self._maker.context(), self._stamp_before(line))
@@ -309,7 +309,7 @@ class FileScan:
             self._maker.make("exception", self._exception_fields(raised), where)
             for signal, found, number, line, text in current.pending:
                 if raised.line <= number <= raised.last_line:
-                    known = {**context, "exception": raised.type.rpartition(".")[2]}
+                    known = {**context, "exception": bare_name(raised.type)}
                     self._maker.make(signal.fact, {**signal.set, **found}, Found(line, text, number, 0, event, known, current.after))
 
     @staticmethod
