@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
+from collections.abc import Callable
 from typing import Protocol
 
 from memdoctor.sources.logs.stored import Broken, Source, Stored
@@ -177,7 +178,7 @@ def _zstd_error() -> type[Exception]:
     return zstandard.ZstdError
 
 
-_CODECS = {
+_CODECS: dict[str, Callable[[], _Codec]] = {
     "gzip": _Gzip,
     "bzip2": lambda: _Buffered(bz2.BZ2Decompressor()),
     "xz": lambda: _Buffered(lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=2 * MAX_WINDOW)),

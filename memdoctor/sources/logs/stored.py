@@ -7,7 +7,7 @@ import os
 import select
 import stat
 import sys
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from memdoctor.units import format_size
 
@@ -21,7 +21,8 @@ class Broken(Exception):
 class Raw(Protocol):
     """The border to the operating system: an unbuffered binary stream."""
 
-    def readinto(self, view: memoryview, /) -> int | None: ...
+    def readinto(self, view: memoryview, /) -> int | None:
+        """Bytes read; 0 at the end, None where a stream that does not block has none just now (it then has a ``fileno``)."""
 
     def close(self) -> None: ...
 
@@ -77,7 +78,7 @@ class Stored(Source):
         try:
             got = self.raw.readinto(view)
             while got is None:  # a non-blocking pipe that is empty just now
-                select.select([self.raw], [], [])
+                select.select([self.raw.fileno()], [], [])  # type: ignore[attr-defined]  # only real files do that
                 got = self.raw.readinto(view)
         except (OSError, ValueError) as error:  # ValueError: the stream is closed
             raise Broken(f"read error after {format_size(self.count)}: {explain(error)}") from error
@@ -114,11 +115,12 @@ def explain(error: BaseException) -> str:
 class _Lent:
     """Standard input: read, but never closed by us."""
 
-    def __init__(self, stream: io.BufferedIOBase | io.RawIOBase) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def readinto(self, view: memoryview, /) -> int | None:
-        return self._stream.readinto(view)
+        got: int | None = self._stream.readinto(view)  # type: ignore[attr-defined]  # BinaryIO lacks it, every binary stream has it
+        return got
 
     def fileno(self) -> int:
         return self._stream.fileno()

@@ -171,7 +171,7 @@ def test_hosts_in_the_middle_of_several_names(tmp_path):
 
 
 def test_streams(tmp_path):
-    streams = {
+    streams: dict[str, str | None] = {
         "rank_0.err": "stderr",
         "a.stderr": "stderr",
         "stderr.log": "stderr",

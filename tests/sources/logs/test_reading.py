@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -322,7 +323,7 @@ def test_long_lines_come_in_windows(tmp_path, length, ended):
     chunks, reader = read(write(tmp_path, data))
     check_against_reference(data, data, reader, chunks)
     assert reader.ends_mid_line is not ended
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
+    for chunk, following in pairwise(chunks):
         if chunk.part and following.part:
             assert following.data.startswith(chunk.data[-OVERLAP:])
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memdoctor.sources.logs.cutting import WINDOW
 from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Reader
 
 T = "2024-05-01T10:00:00.123456789Z"
@@ -54,7 +55,7 @@ def test_docker(tmp_path):
 
 def test_docker_as_docker_writes_it(tmp_path):
     """Without blanks after colons and commas, and with signs escaped that need none."""
-    raw = '{"log":"step 1\\n","stream":"stderr","time":"%s"}' % T
+    raw = '{"log":"step 1\\n","stream":"stderr","time":"' + T + '"}'
     assert read(tmp_path, raw, raw.replace("step 1", "\\u003cstep\\u003e")) == [f"{T} stderr F step 1", f"{T} stderr F <step>"]
 
 
@@ -282,3 +283,16 @@ def test_any_json_keeps_its_line_number(tmp_path_factory, lines):
     out = read(tmp_path_factory.getbasetemp(), *lines)
     assert out[:12] == [f"{T} stdout F log"] * 12
     assert out[-1].endswith("end")
+
+
+def test_the_form_that_comes_out_is_one_that_prefixes_know(tmp_path):
+    prefixes = Prefixes()
+    (first, second) = read(
+        tmp_path,
+        {"textPayload": "a\n  b", "timestamp": "2024-05-01 10:00:00.5", "kubernetes": {"pod_name": "w-3"}},
+        {"msg": "c", "ts": 1714557600.25},
+    )
+    assert [(line.text, line.host) for line in map(prefixes.strip, first.split("\r"))] == [("a", "w-3"), ("  b", "w-3")]
+    stamp = prefixes.strip(second).time
+    assert stamp is not None
+    assert stamp.iso == "2024-05-01T10:00:00.250000Z"
