@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,10 +34,12 @@ _LOCAL = frozenset({"gpu", "cuda", "device", "dev", "local"})
 _TRY = frozenset({"attempt", "restart", "retry", "try"})
 _OTHER = frozenset(
     "node host nodes run exp experiment trial version ver v part chunk shard epoch step iter iteration stage seed fold job array day week phase "
-    "tp pp dp mp ep cp sp size world split config cfg".split()
+    "tp pp dp mp ep cp sp zero size world split config cfg case test sample".split()
 ) | {"lr", "bs", "mbs", "gbs", "nodelist", "layer", "layers"}  # fmt: skip
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # str.lower changes the length of some names
 _ROTATED = re.compile(r"(.+)\.(\d{1,4})((?:\.(?:gz|zst|xz|bz2))?)$", re.DOTALL)
+# Words after which a number may be a rank although the other files of the family were not named with this one.
+_NEUTRAL = _LOCAL | frozenset({"", "log", "out", "err", "stdout", "stderr", "output", "task", "proc", "process", "slurm"})
 _DEPTH = 4  # folders above a file whose names are looked at
 
 
@@ -60,7 +62,7 @@ def tell(paths: Sequence[str], beside: Mapping[str, Iterable[str]]) -> list[Told
     for path in paths:
         folder, name = os.path.split(path)
         names[folder].add(name)
-    folders = {folder: _Folder(folder, own | set(beside.get(folder, ()))) for folder, own in names.items()}
+    folders = {folder: _Folder(folder, own, set(beside.get(folder, ()))) for folder, own in names.items()}
     told = [_tell(path, folders[os.path.dirname(path)]) for path in paths]
     units = {one.unit for one in told if one.unit}
     if len(units) == 1:
@@ -100,8 +102,10 @@ def _escaped(sign: str) -> str:
 class _Folder:
     """The names of one folder, with the families of names that differ in one number only."""
 
-    def __init__(self, path: str, names: set[str]) -> None:
-        self.path, self.names = path, names
+    def __init__(self, path: str, given: set[str], beside: set[str]) -> None:
+        self.path, self.names = path, given | beside
+        names = self.names
+        self._given = Counter(_around(match) for name in given for match in _NUMBER.finditer(name))
         self.led = any(_LEADER.search(_low(name)) for name in names)
         self._families: dict[tuple[str, str], list[int]] = defaultdict(list)
         for name in names:
@@ -113,6 +117,10 @@ class _Folder:
         """The numbers of ``name`` that run without a gap from file to file, each with the first of its run (0 or 1)."""
         firsts = [(match, self._firsts.get(_around(match))) for match in _NUMBER.finditer(name)]
         return [(match, first) for match, first in firsts if first is not None]
+
+    def given(self, match: re.Match[str]) -> int:
+        """How many files of the family were named, not only found beside."""
+        return self._given[_around(match)]
 
     def varies(self, name: str, at: int) -> bool:
         """True where other names differ from ``name`` in the number at ``at`` only."""
@@ -193,9 +201,10 @@ def _by_family(name: str, folder: _Folder) -> Told:
         word = found[1] if found is not None else ""
         if word in _TRY:
             attempt = int(match[0]) + 1 - first
-        elif (
-            first == 0 and word not in _OTHER and not (before.endswith(".") and before[:-1] in folder.names)
-        ):  # train.log.0 beside train.log: an older part
+            continue
+        older = before.endswith(".") and before[:-1] in folder.names  # train.log.0 beside train.log: an older part of it
+        alike = word in _NEUTRAL or (word not in _OTHER and folder.given(match) > 1)
+        if first == 0 and alike and not older:
             ranks.append((match, word))
     if len(ranks) != 1:
         return Told(attempt=attempt)

@@ -107,7 +107,15 @@ def test_a_family_that_runs_from_0(tmp_path, pattern):
     assert ranks(tmp_path, *names) == list(range(16))
     assert [file.rank for file in expand([str(tmp_path)])[0]] == list(range(16))  # natural order, too
     assert len({file.group for file in expand([str(tmp_path)])[0]}) == 1
-    assert one(tmp_path, pattern.format(7)).rank == 7  # its folder is looked at
+    if not pattern.startswith("train"):
+        assert one(tmp_path, pattern.format(7)).rank == 7  # its folder is looked at
+
+
+def test_one_of_several_files_that_may_be_runs(tmp_path):
+    """After a word of the user's own, only files that are named together are the ranks of one job."""
+    make(tmp_path, "llama_0.log", "llama_1.log")
+    assert one(tmp_path, "llama_1.log").rank is None
+    assert [file.rank for file in expand([str(tmp_path / "llama_0.log"), str(tmp_path / "llama_1.log")])[0]] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +132,7 @@ def test_a_family_that_runs_from_0(tmp_path, pattern):
         ["train.log", "train.log.0", "train.log.1"],
         ["0_0.log", "0_1.log", "1_0.log", "1_1.log"],
         ["v0.log", "v1.log"],
+        ["healthy_zero0.log", "healthy_zero1.log", "healthy_zero2.log"],
         ["a0.log", "b1.log"],
     ],
 )
