@@ -73,10 +73,14 @@ def _preference(case: Case) -> tuple[int, int, int, str]:
 
 
 def _not_overruled(contenders: Sequence[Case]) -> list[Case]:
-    """Without those that another one of at least their confidence names in ``over``; all of them where the names go in a circle."""
+    """Without those that another one names in ``over``; all of them where the names go in a circle.
+
+    It must be at least as sure as they are, unless they mean "no better cause".
+    """
 
     def beats(one: Case, other: Case) -> bool:
-        if CONFIDENCES.index(one.finding.confidence) > CONFIDENCES.index(other.finding.confidence):
+        unsure = CONFIDENCES.index(one.finding.confidence) > CONFIDENCES.index(other.finding.confidence)
+        if unsure and (one.weak or not other.weak):  # "no better cause" yields to a better one, however unsure that is
             return False
         return one is not other and any(fnmatchcase(other.rule.id, name) for name in one.rule.over)
 
