@@ -226,7 +226,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(
-        "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, blocking_wait.",
+        "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, dump_observed, blocking_wait.",
         {
             "name": "str", "seq": "int", "op": "str", "numel_in": "int", "numel_out": "int", "limit": "ms", "ran": "ms", "pg": "str", "pg_desc": "str",
             "pg_rank": "int", "last_enqueued": "int", "last_started": "int", "last_completed": "int", "from_rank": "int",
@@ -238,7 +238,7 @@ KINDS: Mapping[str, Kind] = {
         "Ranks are in different collectives, or in one with different sizes or types.",
         {"name": "str", "rank_a": "int", "rank_b": "int", "difference": "str", "got": "bytes", "expected": "bytes", "seq": "int", "op": "str"},
     ),
-    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, store, remote_error.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
+    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
     "rendezvous.error": Kind(
         "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
         {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "port": "int", "missing_rank": "int", "key": "str"},
@@ -273,8 +273,8 @@ KINDS: Mapping[str, Kind] = {
     # --- files, checkpoints, launch ------------------------------------------------------------------------------------------
     "file.error": Kind("A file or disk problem; name: missing, corrupt, no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
     "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
-    "process.exit": Kind("A launcher says how a worker ended.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
-    "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
+    "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
+    "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
     "jit.lock": Kind("A rank builds, or waits for the build of, a JIT extension.", {"name": "str", "op": "str", "path": "str"}),
 }
 # fmt: on
