@@ -105,7 +105,7 @@ def _is_failure(fact: Fact) -> bool:
 
 
 def _uncaught(fact: Fact) -> bool:
-    return not fact.fields.get("logged") and fact.fields.get("owner") != "launcher"
+    return not fact.fields.get("logged") and not (fact.kind == "exception" and fact.fields.get("owner") == "launcher")
 
 
 def _best_exit(exits: Sequence[Fact]) -> Fact:
