@@ -135,6 +135,11 @@ def _oom_others_share(fields: Mapping[str, Any]) -> float | None:
     return others / capacity if others is not None and capacity else None
 
 
+def _oom_others_over_tried(fields: Mapping[str, Any]) -> float | None:
+    others, tried = _oom_others(fields), fields.get("tried")
+    return others / tried if others is not None and tried else None
+
+
 def _oom_elsewhere_share(fields: Mapping[str, Any]) -> float | None:
     """Share of the card that is neither free nor known to be this process's: the others, also those that a container cannot see.
 
@@ -194,6 +199,7 @@ KINDS: Mapping[str, Kind] = {
             "others": ("bytes", _oom_others),
             "other_pids": ("list", _oom_other_pids),
             "others_over_capacity": ("float", _oom_others_share),
+            "others_over_tried": ("float", _oom_others_over_tried),
             "elsewhere_over_capacity": ("float", _oom_elsewhere_share),
             "allocated_over_capacity": _ratio("allocated", "capacity"),
             "tried_over_capacity": _ratio("tried", "capacity"),
