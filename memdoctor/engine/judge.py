@@ -161,4 +161,4 @@ def _show(name: str, fact: Fact, facts: tuple[Fact, ...], count: int) -> str | N
             return None if value is None else str(value)
         case _:
             value = value_of(fact, name)
-            return None if value is None else message.one_line(catalog.show(fact.kind, name, value))
+            return None if value in (None, message.UNKNOWN) else message.one_line(catalog.show(fact.kind, name, value))
