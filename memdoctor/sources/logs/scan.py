@@ -5,7 +5,7 @@ Between open blocks the scan jumps from hit to hit; while a traceback or block i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -310,7 +310,18 @@ class FileScan:
             for signal, found, number, line, text in current.pending:
                 if raised.line <= number <= raised.last_line:
                     known = {**context, "exception": bare_name(raised.type)}
-                    self._maker.make(signal.fact, {**signal.set, **found}, Found(line, text, number, 0, event, known, current.after))
+                    fields = self._following(signal, found, raised.message.split("\n")[number - raised.line + 1 :])
+                    self._maker.make(signal.fact, fields, Found(line, text, number, 0, event, known, current.after))
+
+    @staticmethod
+    def _following(signal: Signal, found: dict[str, Any], lines: Sequence[str]) -> dict[str, Any]:
+        """The fields of a fact whose line is part of an exception's message, with what the next ``lines`` of the message add."""
+        block = Block(signal, {**signal.set, **found})
+        if signal.block:
+            for line in lines:
+                if not block.feed(line):
+                    break
+        return block.result()
 
     @staticmethod
     def _exception_fields(raised: RawException) -> dict[str, Any]:
