@@ -41,12 +41,17 @@ PHASES = ("startup", "training", "evaluation", "save", "load", "shutdown", "unkn
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of fact: what it means, its fields with their types, fields computed from the others, and the sources that can yield it."""
+    """One kind of fact: what it means, its fields with their types, fields computed from the others, and the sources that can yield it.
+
+    ``subject`` names the field (or fields) by which facts of the kind tell of different things: a rule then gives one diagnosis for
+    each of its values, such as one for each variable that is set wrongly.
+    """
 
     doc: str
     fields: Mapping[str, str]
     computed: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = field(default_factory=dict)
     sources: tuple[str, ...] = ("log",)
+    subject: tuple[str, ...] = ()
 
     def type_of(self, name: str) -> str | None:
         if name in self.fields:
@@ -156,6 +161,37 @@ def _oom_non_torch(fields: Mapping[str, Any]) -> int | None:
     return own - reserved if own is not None and reserved is not None else None
 
 
+def _difference(top: str, bottom: str) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    def compute(fields: Mapping[str, Any]) -> Any:
+        above, below = fields.get(top), fields.get(bottom)
+        return above - below if above is not None and below is not None else None
+
+    return "float", compute
+
+
+def _least(type_: str, *names: str) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    def compute(fields: Mapping[str, Any]) -> Any:
+        return min((fields[name] for name in names if fields.get(name) is not None), default=None)
+
+    return type_, compute
+
+
+def _cpus_per_rank(fields: Mapping[str, Any]) -> float | None:
+    usable = min((fields[name] for name in ("allowed", "quota") if fields.get(name) is not None), default=None)
+    return usable / fields["ranks"] if usable is not None and fields.get("ranks") else None
+
+
+def _probed(
+    doc: str,
+    fields: Mapping[str, str],
+    computed: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] | None = None,
+    *,
+    subject: tuple[str, ...] = (),
+) -> Kind:
+    """A kind that probes of the machine yield, or that is derived from such."""
+    return Kind(doc, fields, computed or {}, ("probe",), subject)
+
+
 KINDS: Mapping[str, Kind] = {
     # --- the run -------------------------------------------------------------------------------------------------
     "run.start": Kind("A job or a restart begins (printed once per job or node, not per rank).", {"name": "str", "agent_pid": "int"}),
@@ -262,8 +298,12 @@ KINDS: Mapping[str, Kind] = {
         {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str"},
     ),
     "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
-    "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}),
-    "gpu.state": Kind("A reading from `nvidia-smi -q` given as a file.", {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str"}),
+    "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
+    "gpu.state": Kind(
+        "A reading of a GPU that names a fault, from `nvidia-smi -q` given as a file or from NVML.",
+        {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str"},
+        sources=("log", "probe"),
+    ),
     "cuda.error": Kind("A CUDA error that is not an OOM; name: illegal_access, misaligned, launch_failure, device_assert, no_kernel_image, invalid_device, ...", {"name": "str", "code": "int", "text": "str", "kernel": "str", "index": "str"}),
     "cublas.error": Kind("A cuBLAS, cuDNN or cuSOLVER status; name is the status in lower case without prefix.", {"name": "str", "library": "str", "call": "str"}),
     # --- environment ---------------------------------------------------------------------------------------------------
@@ -282,6 +322,98 @@ KINDS: Mapping[str, Kind] = {
     "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
     "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
     "jit.lock": Kind("A rank builds, or waits for the build of, a JIT extension.", {"name": "str", "op": "str", "path": "str"}),
+    # --- the machine: what probes read ------------------------------------------------------------------------------------
+    "host.system": _probed("The machine and its system.", {"kernel": "version", "os": "str", "machine": "str", "libc": "version", "container": "str", "virtual": "str", "nodes": "int"}),
+    "host.memory": _probed(
+        "RAM and swap; ``limit`` is that of the cgroup.",
+        {"total": "bytes", "available": "bytes", "limit": "bytes", "limit_used": "bytes", "swap": "bytes", "swap_used": "bytes"},
+        {"usable": _least("bytes", "total", "limit"), "available_share": _ratio("available", "total"), "limit_share": _ratio("limit_used", "limit")},
+    ),
+    "host.shm": _probed("/dev/shm.", {"path": "str", "size": "bytes", "free": "bytes"}, {"free_share": _ratio("free", "size")}),
+    "host.cpu": _probed(
+        "CPUs (logical): all, those this process may use, and the cgroup's quota; ``ranks`` are the local ranks, where known.",
+        {"model": "str", "cores": "int", "allowed": "int", "quota": "float", "numa_nodes": "int", "numa_allowed": "int", "ranks": "int"},
+        {"usable": _least("float", "allowed", "quota"), "per_rank": ("float", _cpus_per_rank)},
+    ),
+    "host.limit": _probed(
+        "A limit of this process; name: open_files, processes, memlock, cgroup_processes. ``soft`` is unknown where there is none.",
+        {"name": "str", "soft": "int", "hard": "int", "unlimited": "bool", "used": "int"},
+        {"left": _difference("soft", "used")},
+    ),
+    "host.disk": _probed(
+        "A place where a job writes; name: tmp, home, cache, extensions, triton, work.",
+        {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool"},
+        {"free_share": _ratio("free", "size")},
+        subject=("path",),
+    ),
+    "host.kernel": _probed("A kernel parameter; name: numa_balancing, overcommit, iommu, huge_pages, pid_max, map_count.", {"name": "str", "value": "str", "number": "int"}),
+    "host.lock": _probed("A lock of a JIT build; ``builder``: a compiler of this user runs.", {"op": "str", "path": "str", "age": "seconds", "builder": "bool"}, subject=("path",)),
+    "gpu.driver": _probed("The NVIDIA driver: of the library, and of the kernel module.", {"driver": "version", "cuda": "version", "module": "version"}),
+    "gpu.count": _probed(
+        "GPUs that NVML lists, and those that should be there; ``pci``: on the bus with an NVIDIA driver or none.",
+        {"found": "int", "expected": "int", "by": "str", "pci": "int", "container": "bool", "confined": "bool", "reason": "str"},
+        {"missing": _difference("expected", "found"), "hidden": _difference("pci", "found")},
+    ),
+    "gpu.device": _probed(
+        "One GPU, as NVML numbers it; what its architecture can do is from rules/tables/gpus.yaml.",
+        {
+            "gpu": "int", "uuid": "str", "bus_id": "str", "model": "str", "arch": "version", "memory": "bytes", "used": "bytes", "reserved": "bytes",
+            "free": "bytes", "compute_mode": "str", "mig": "bool", "ecc": "bool", "persistence": "bool", "temperature": "float", "slowdown_at": "float",
+            "power": "float", "power_limit": "float", "power_default": "float", "clock": "int", "clock_max": "int", "clock_set": "int", "reasons": "list",
+            "ecc_volatile": "int", "ecc_total": "int", "rows_remapped": "int", "remap_pending": "bool", "remap_failure": "bool", "pages_pending": "bool",
+            "width": "int", "width_max": "int", "links_up": "int", "links_down": "int", "links_expected": "int", "link_replays": "int", "link_recoveries": "int",
+            "link_crc": "int", "fabric": "str", "fabric_status": "int", "processes": "int", "processes_used": "bytes", "siblings": "int",
+            "family": "str", "bf16": "str", "tf32": "str", "fp8": "str", "fp4": "str", "flash2": "str", "flash3": "str",
+        },
+        {
+            "used_share": _ratio("used", "memory"), "width_missing": _difference("width_max", "width"), "power_share": _ratio("power_limit", "power_default"),
+            "clock_share": _ratio("clock_set", "clock_max"), "links_missing": _difference("links_expected", "links_up"), "headroom": _difference("slowdown_at", "temperature"),
+            "unexplained": _difference("used", "processes_used"),
+        },
+    ),
+    "gpu.pair": _probed("Two GPUs of one host: how far apart (nvlink, internal, switch, switches, bridge, node, system), and whether P2P works.", {"gpu": "int", "peer": "int", "path": "str", "links": "int", "p2p": "str"}),
+    "gpu.process": _probed("A process that holds memory of a GPU; ``orphan``: its parent is gone.", {"gpu": "int", "of_pid": "int", "command": "str", "user": "str", "memory": "bytes", "age": "seconds", "orphan": "bool", "mine": "bool"}, subject=("of_pid",)),
+    "gpu.xid": _probed("An Xid in the kernel log of this boot; what it means is from rules/tables/xids.yaml.", {"number": "int", "bus_id": "str", "gpu": "int", "age": "seconds", "times": "int", "what": "str", "class": "str", "asks": "str", "fatal": "bool"}, subject=("number",)),
+    "stack.python": _probed("The Python interpreter that was examined.", {"path": "str", "version": "version"}),
+    "stack.package": _probed("A Python package; state: installed, broken, crashed, slow.", {"package": "str", "version": "version", "state": "str", "text": "str", "cause": "str", "place": "str"}, subject=("package",)),
+    "stack.torch": _probed(
+        "PyTorch as it is built, and what it sees.",
+        {"version": "version", "cuda": "version", "hip": "version", "cudnn": "version", "nccl": "version", "archs": "list", "cxx11_abi": "bool", "available": "bool", "devices": "int", "text": "str"},
+    ),
+    "stack.device": _probed("A GPU as CUDA numbers it.", {"index": "int", "gpu": "int", "uuid": "str", "bus_id": "str", "model": "str", "arch": "version"}),
+    "stack.tool": _probed("A tool that builds extensions; name: nvcc, cxx, ninja, cuda_home.", {"name": "str", "version": "version", "path": "str", "wanted": "version"}),
+    "stack.library": _probed("A shared library that a process may load; name: nccl, cudart, cublas, cudnn. ``origin``: package, search_path, preload, system.", {"name": "str", "path": "str", "version": "version", "origin": "str", "major": "str"}),
+    "stack.clash": _probed("Two libraries of one name (derived): the one that is loaded first and the one that was meant.", {"name": "str", "first": "str", "first_version": "version", "meant": "str", "meant_version": "version", "by": "str"}, subject=("name",)),
+    "stack.driver": _probed("Driver against torch (derived); name: too_old, minor, enough.", {"name": "str", "driver": "version", "driver_cuda": "version", "torch_cuda": "version", "need": "version"}),
+    "stack.arch": _probed("A GPU against the architectures of torch (derived); name: served, ptx, missing.", {"name": "str", "gpu": "int", "model": "str", "arch": "version", "archs": "str", "need": "version"}, subject=("arch",)),
+    "stack.nvcc": _probed("nvcc against torch's CUDA (derived); name: same, minor, major.", {"name": "str", "nvcc": "version", "torch_cuda": "version", "path": "str"}),
+    "kernel.run": _probed(
+        "A fused kernel, tried on a tiny tensor; state: ok, wrong, failed, crashed, slow, incompatible, needs_build, built.",
+        {"kernel": "str", "package": "str", "state": "str", "device": "str", "text": "str", "cause": "str", "missing": "str", "difference": "float", "weight": "str"},
+        subject=("kernel",),
+    ),
+    "net.interface": _probed("A network interface; type: loopback, bridge, virtual, physical.", {"interface": "str", "type": "str", "up": "bool", "speed": "int", "mtu": "int", "addresses": "list"}),
+    "net.rdma": _probed(
+        "A port of an RDMA device.",
+        {"device": "str", "port": "int", "state": "str", "physical": "str", "layer": "str", "rate": "float", "firmware": "str", "board": "str", "gids": "int", "roce_v2": "int", "interface": "str"},
+        subject=("device", "port"),
+    ),
+    "net.stack": _probed("What RDMA needs on the host; name: verbs_library, device_files, peer_memory.", {"name": "str", "present": "bool", "text": "str"}),
+    "net.address": _probed(
+        "An address that the ranks meet at; name: master, host.",
+        {"name": "str", "address": "str", "port": "int", "resolved": "list", "resolves": "bool", "loopback": "bool", "here": "bool", "free": "bool", "nodes": "int", "text": "str"},
+    ),
+    "env.setting": _probed("An environment variable that matters to training, with its value; ``from``: environment or a file.", {"variable": "str", "value": "str", "from": "str"}),
+    "env.variable": _probed(
+        "What is wrong with a variable (derived); name: misspelt, unknown, read_otherwise, ignored, refused, removed, renamed, contradiction, leftover, risky, device_list, no_interface, no_file.",
+        {"name": "str", "variable": "str", "value": "str", "read": "str", "meant": "str", "text": "str", "use": "str", "other": "str", "ranks": "int"},
+        subject=("variable",),
+    ),
+    "node.difference": _probed(
+        "A node, or a GPU of a node, that is not like the others (derived).",
+        {"what": "str", "value": "str", "usual": "str", "nodes": "str", "number": "int", "others": "int", "gpu": "int", "scope": "str"},
+        subject=("what", "value", "scope"),
+    ),
 }
 # fmt: on
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from memdoctor.engine.cases import Case
 from memdoctor.model import Diagnosis, Evidence, Fact, Fix
 
 MOST_EVIDENCE = 5
 MOST_TEXT = 400  # characters of an evidence line
+_PLACE = re.compile(r"<([a-z_]+)>")
+_PASTABLE = re.compile(r"[A-Za-z0-9_./:@=+,%][A-Za-z0-9_./:@=+,%-]*")  # inputs are not trusted: nothing else gets into a line to paste
 TRAINERS: Mapping[str, frozenset[str]] = {  # whose fixes serve a run with this trainer
     "megatron-lm": frozenset({"megatron-lm"}),
     "deepspeed": frozenset({"deepspeed"}),
@@ -41,7 +45,7 @@ def diagnose(case: Case, number: int, ids: Mapping[Case, str], frameworks: Seque
         explained_by=ids[case.explained_by] if case.explained_by is not None else None,
         recovered=case.recovered,
         evidence=choose_evidence(case.facts, case.support),
-        fixes=choose_fixes(rule.fixes, frameworks),
+        fixes=tuple(fill(fix, case.facts) for fix in choose_fixes(rule.fixes, frameworks)),
     )
 
 
@@ -86,3 +90,19 @@ def choose_fixes(fixes: Sequence[Fix], frameworks: Sequence[str]) -> tuple[Fix, 
     known = [name for name in frameworks if name in TRAINERS]
     served = set(frameworks).union(*(TRAINERS[name] for name in known))
     return tuple(fix for fix in fixes if fix.framework is None or not known or fix.framework in served)
+
+
+def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:
+    """``fix`` with each ``<field>`` replaced by that field of the events (several: joined by commas), where it is known and harmless."""
+
+    def value(match: re.Match[str]) -> str:
+        known = [fact.get(match[1]) for fact in facts]
+        texts = list(dict.fromkeys(str(one) for one in known if isinstance(one, (str, int)) and not isinstance(one, bool)))
+        return ",".join(texts) if texts and all(_PASTABLE.fullmatch(text) for text in texts) else match[0]
+
+    return replace(
+        fix,
+        do=_PLACE.sub(value, fix.do),
+        command=None if fix.command is None else _PLACE.sub(value, fix.command),
+        config=None if fix.config is None else _PLACE.sub(value, fix.config),
+    )

@@ -108,6 +108,9 @@ def _names(signals: Sequence[Signal]) -> Names:
         made.setdefault(signal.fact, set()).add(str(signal.set.get("name", "")))
 
     def problem(kind: str, name: str) -> str | None:
+        if kind not in made and kind not in free and "probe" in catalog.KINDS[kind].sources:  # no signals: its names are in the catalogue
+            words = re.findall(r"\w+", catalog.KINDS[kind].doc)
+            return None if name in words else f"its names are in the catalogue: {catalog.KINDS[kind].doc}"
         if kind in free or kind not in made or name in made[kind]:
             return None
         if name in re.findall(r"\w+", catalog.KINDS[kind].doc):  # a name of the catalogue: readers of other formats may make it

@@ -19,7 +19,7 @@ TRAINERS = ("megatron-lm", "megatron-core", "deepspeed", "transformers", "accele
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that fired in one attempt (0 = in none of its own), over all ranks.
+    """A rule that fired in one attempt (0 = in none of its own) for one subject (see catalog.Kind), over all ranks.
 
     ``facts`` are the events, in the order of time; ``support`` are facts that its other conditions found. ``count`` is the exact number
     of events, of which only some are kept.
@@ -84,7 +84,7 @@ def _unseen(index: FactIndex, skips: Sequence[Skip], sources: frozenset[str]) ->
     unseen = {}
     for kind, about in catalog.KINDS.items():
         if kind not in index.kinds and not sources.intersection(about.sources):
-            unseen[kind] = f"no {' or '.join(about.sources)} was read"
+            unseen[kind] = f"no {' or '.join(about.sources)} was {'run' if 'probe' in about.sources else 'read'}"
     for skip in skips:
         for kind in skip.kinds:
             if kind not in index.kinds:
@@ -126,11 +126,12 @@ def _findings(rule: Rule, world: _World) -> list[Finding]:
     evaluation = Evaluation(rule, world.index)
     events = evaluation.events()
     unsure = any(leaf.fact in world.unseen for leaf in _excluded(rule.when))
-    attempts: dict[int, list[int]] = {}
+    groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
     for place in sorted(events):
-        attempts.setdefault(world.index.facts[place].attempt, []).append(place)
+        fact = world.index.facts[place]
+        groups.setdefault((fact.attempt, _subject(fact)), []).append(place)
     findings = []
-    for attempt, places in sorted(attempts.items()):
+    for (attempt, _), places in sorted(groups.items()):
         level = max(events[place] for place in places)
         if unsure:
             level = min(level, level_of(WEAKENED))
@@ -139,6 +140,11 @@ def _findings(rule: Rule, world: _World) -> list[Finding]:
         count = world.index.total(places)
         findings.append(Finding(rule, attempt, confidence_of(level), facts, support, count, _message(rule, facts, count)))
     return findings
+
+
+def _subject(fact: Fact) -> tuple[str, ...]:
+    """What tells apart the things that facts of one kind are about; empty for most kinds: they are told together."""
+    return tuple(str(fact.fields.get(name, "")) for name in catalog.KINDS[fact.kind].subject)
 
 
 def _message(rule: Rule, facts: tuple[Fact, ...], count: int) -> str:
@@ -156,6 +162,9 @@ def _show(name: str, fact: Fact, facts: tuple[Fact, ...], count: int) -> str | N
             return units.format_ranks(ranks) if ranks else None
         case "count":
             return units.format_count(count)
+        case "gpus":
+            gpus = [gpu for other in facts if isinstance(gpu := other.fields.get("gpu"), int)]
+            return units.format_ranks(gpus) if gpus else None
         case "rank" | "attempt":
             value = fact.get(name)
             return None if value is None else str(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-SPECIAL = ("rank", "ranks", "count", "host", "attempt")
+SPECIAL = ("rank", "ranks", "count", "host", "attempt", "gpus")
 LONGEST = 200  # characters of one value: a message is one line
 UNKNOWN = "unknown"
 
