@@ -242,7 +242,7 @@ KINDS: Mapping[str, Kind] = {
             "non_torch": ("bytes", _oom_non_torch),
         },
     ),
-    "host.oom": Kind("Host memory ran out; name: kernel, cgroup, slurm, malloc, dataloader, kubernetes.", {"name": "str", "tried": "bytes", "rss": "bytes", "victim": "str", "victim_pid": "int", "task": "int"}),
+    "host.oom": Kind("Host memory ran out; name: kernel, cgroup, slurm, limit, kubernetes, ray, malloc, dataloader, dataloader_exit.", {"name": "str", "tried": "bytes", "rss": "bytes", "victim": "str", "victim_pid": "int", "task": "int"}),
     "shm.error": Kind("Shared memory (/dev/shm) is too small or unusable.", {"name": "str", "path": "str", "wanted": "bytes"}),
     "pinned.error": Kind("Page-locked memory cannot be had.", {"name": "str", "tried": "bytes", "call": "str"}),
     # --- numerics -----------------------------------------------------------------------------------------------------
