@@ -192,6 +192,14 @@ def _probed(
     return Kind(doc, fields, computed or {}, ("probe",), subject)
 
 
+def _peak(fields: Mapping[str, Any]) -> int | None:
+    """The most memory that a rank ever had allocated, in bytes."""
+    for name, unit in (("peak_mib", 1024**2), ("peak_gib", 1024**3)):
+        if fields.get(name) is not None:
+            return int(fields[name] * unit + 0.5)
+    return None
+
+
 KINDS: Mapping[str, Kind] = {
     # --- the run -------------------------------------------------------------------------------------------------
     "run.start": Kind("A job or a restart begins (printed once per job or node, not per rank).", {"name": "str", "agent_pid": "int"}),
@@ -201,6 +209,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "run.version": Kind("A framework or library and its version ('' where only its presence is known).", {"name": "str", "version": "version"}),
     "run.args": Kind("Arguments or configuration as the framework dumped them.", {"name": "str", "values": "map"}),
+    "run.config": Kind("A configuration printed as JSON; name: deepspeed, transformers.", {"name": "str", "values": "map"}),
+    "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
+    "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
     "run.end": Kind(
         "A sign of how a process or the job ended: name is completed, failed or killed.",
@@ -226,6 +237,7 @@ KINDS: Mapping[str, Kind] = {
             "name": "str", "gpu": "int", "tried": "bytes", "capacity": "bytes", "free": "bytes", "allocated": "bytes", "reserved": "bytes",
             "unallocated": "bytes", "cached": "bytes", "in_process": "bytes", "processes": "str", "private_pools": "bytes",
             "allowed": "bytes", "backend": "str", "call": "str",
+            "tensor": "str", "tensor_place": "str", "shape_text": "str",  # which tensor has this size (derive/allocation.py)
         },
         {
             "unused": ("bytes", _oom_unused),
@@ -242,6 +254,20 @@ KINDS: Mapping[str, Kind] = {
             "non_torch": ("bytes", _oom_non_torch),
         },
     ),
+    "allocation.match": Kind(
+        "Whether a tensor of this model at this layout has the size of an allocation that failed (derived): which, and the arithmetic.",
+        {"explained": "bool", "tensor": "str", "tensor_place": "str", "tensors": "list", "tried": "bytes", "text": "str"},
+    ),
+    "rank.memory": Kind(
+        "GPU memory of one rank so far; name: megatron, deepspeed. The log prints MiB or GiB without a unit.",
+        {"name": "str", "allocated_mib": "float", "peak_mib": "float", "reserved_mib": "float", "peak_reserved_mib": "float", "peak_gib": "float"},
+        {"peak": ("bytes", _peak)},
+    ),
+    "rank.parameters": Kind(
+        "Parameters that one rank holds; name: megatron, deepspeed.",
+        {"name": "str", "tensor_rank": "int", "stage": "int", "parameters": "int", "layers": "int", "first_layer": "int", "end_layer": "int"},
+    ),
+    "stage.memory": Kind("The largest memory of any rank of a pipeline stage (derived).", {"stage": "int", "peak": "bytes", "ranks": "list", "layers": "int"}),
     "host.oom": Kind("Host memory ran out; name: kernel, cgroup, slurm, limit, kubernetes, ray, malloc, dataloader, dataloader_exit.", {"name": "str", "tried": "bytes", "rss": "bytes", "victim": "str", "victim_pid": "int", "task": "int"}),
     "shm.error": Kind("Shared memory (/dev/shm) is too small or unusable.", {"name": "str", "path": "str", "wanted": "bytes"}),
     "pinned.error": Kind("Page-locked memory cannot be had.", {"name": "str", "tried": "bytes", "call": "str"}),
@@ -262,9 +288,30 @@ KINDS: Mapping[str, Kind] = {
             "nan_steps": "int", "first_nan_step": "int", "finite_before_nan": "int", "nan_grad_steps": "int", "first_nan_grad_step": "int",
             "nonfinite_at_end": "bool", "finite_loss_at_end": "bool", "skipped_steps": "int", "skipped_at_end": "int", "skipped_share": "float",
             "scale_first": "float", "scale_last": "float", "scale_min": "float", "at_floor_steps": "int", "recovered": "bool", "zero_grad_steps": "int",
+            "zero_loss_steps": "int", "zero_loss_at_end": "int", "first_zero_loss_step": "int",
             "finished": "bool", "has_scale": "bool", "max_lr": "float",
         },
         {"climb": _ratio("last_finite_loss", "min_loss"), "last_over_first": _ratio("last_finite_loss", "first_loss")},
+    ),
+    # --- balance and speed ---------------------------------------------------------------------------------------------
+    "timer": Kind("A timer of Megatron-LM over all ranks: least and greatest, or one for each rank (`values`: rank → ms); name is the timer's.", {"name": "str", "low": "ms", "high": "ms", "values": "map"}),
+    "rank.speed": Kind(
+        "A straggler report: the slowest and the fastest rank (Megatron-LM), or ranks that are called slow (name: resiliency).",
+        {"name": "str", "slow_rank": "int", "fast_rank": "int", "slow": "float", "fast": "float", "bottom": "str", "ranks_text": "str"},
+        {"slow_over_fast": _ratio("slow", "fast")},
+    ),
+    "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline waited for its neighbours.", {"name": "str", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}),
+    "stage.time": Kind("Compute time of a pipeline stage in one step, the median of its ranks (derived).", {"stage": "int", "seconds": "float", "ranks": "list", "layers": "int"}),
+    "stage.uneven": Kind(
+        "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",
+        {
+            "what": "str", "stage": "int", "other_stage": "int", "stages": "int", "most": "str", "least": "str", "over": "float", "reason": "str", "because": "str",
+            "split": "str", "proposal": "str", "proposal_split": "str", "gain": "str", "bubble": "str", "per_rank": "bool",
+        },
+    ),
+    "rank.slow": Kind(
+        "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived).",
+        {"slow_ranks": "list", "stage": "int", "by": "float", "seconds": "float", "peers": "float", "samples": "int", "text": "str", "how": "str"},
     ),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(
