@@ -20,7 +20,7 @@ ARROWS: dict[str, set[str]] = {
     "pipeline": {"sources", "derive", "engine"},
     "fixtures": {"pipeline", "engine.yaml_strict", "report.verdict"},
     "sources": {"memory"},
-    "derive": set(),
+    "derive": {"memory"},  # the arithmetic of sizes: shapes and stages out of the arguments that a log dumps
     "engine": set(),
     "memory": set(),
     "report": set(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
@@ -26,11 +27,11 @@ def tell(logs: LogFacts) -> Story:
     """All facts, with derived ones added, in reading order; the run; and its time line."""
     files = logs.files
     facts, starts = number_attempts(logs.facts, files)
-    facts = name_xids(place(facts, files))
+    facts, matches = name_allocations(name_xids(place(facts, files)))
     counts = recount(logs.counts, logs.facts, facts)
     steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
-    derived: list[Fact] = []
+    derived: list[Fact] = list(matches)
     infos: list[AttemptInfo] = []
     for attempt in range(1, attempts + 1):
         own = [fact for fact in facts if fact.attempt == attempt]
