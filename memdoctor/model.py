@@ -230,11 +230,80 @@ class FileRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """A process group as the flight recorder of one rank names it. ``ranks`` (global, ascending) is None where the dump does not tell.
+
+    ``key`` is equal for one group on all its ranks, and for no other. ``shared`` is False where ``name`` is only this rank's own number.
+    """
+
+    key: str
+    name: str
+    desc: str = ""
+    ranks: tuple[int, ...] | None = None
+    shared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation that a rank handed to a process group, out of its flight recorder.
+
+    ``index`` is its place among all that the rank recorded, ``seq`` its number within the group (of a collective; from 1). ``started`` is
+    None where the recorder did not time. ``pair`` is (sender, receiver), global ranks. Times are epoch seconds, ``limit`` seconds.
+    ``inputs`` and ``outputs`` are shapes. ``parts`` are the sends and receives that were handed over together.
+    """
+
+    index: int
+    group: str
+    seq: int
+    op: str
+    done: bool
+    started: bool | None = None
+    pair: tuple[int, int] | None = None
+    inputs: tuple[tuple[int, ...], ...] = ()
+    outputs: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    created: float | None = None
+    ended: float | None = None
+    limit: float | None = None
+    frame: str = ""
+    parts: tuple[Call, ...] = ()
+
+    @property
+    def p2p(self) -> bool:
+        """True for a send, a receive, or several of them together."""
+        return self.pair is not None or bool(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RankDump:
+    """The flight recorder of one rank, as far as it is needed.
+
+    ``calls`` are the last ones and all that had not ended, in the order of ``index``; ``whole`` is True where no call is missing from them.
+    ``enqueued`` and ``completed`` hold, by key of the group, the highest number reached (0: none). ``backend`` is nccl, gloo, ...
+    ``newest`` is the last time that the dump tells, in epoch seconds.
+    """
+
+    path: str
+    rank: int
+    size: int
+    entries: int
+    groups: Mapping[str, ProcessGroup]
+    calls: tuple[Call, ...]
+    enqueued: Mapping[str, int]
+    completed: Mapping[str, int]
+    whole: bool = False
+    backend: str = ""
+    library: str = ""
+    newest: float | None = None
+    written: float | None = None  # when the file was last changed, epoch seconds
+
+
+@dataclass(frozen=True, slots=True)
 class LogFacts:
     """What reading logs yielded.
 
     ``facts`` are in reading order and bounded (the first and last few of each kind, name, rank and attempt); ``counts`` are exact:
-    (kind, name, rank, attempt within its file) -> how many.
+    (kind, name, rank, attempt within its file) -> how many. ``dumps`` are paths of flight-recorder dumps that were met and left alone.
     """
 
     facts: tuple[Fact, ...]
@@ -242,6 +311,7 @@ class LogFacts:
     skips: tuple[Skip, ...]
     counts: Mapping[tuple[str, str, int | None, int], int]
     files: tuple[FileRead, ...] = ()
+    dumps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,38 @@
+"""Which files are flight-recorder dumps, by name or by how they begin, and whose they are."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_NAME = re.compile(
+    r"(?:nccl|comm_lib)_trace_rank_"
+)  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
+_RANK = re.compile(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?$", re.IGNORECASE)
+_PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_KEYS = (b"pg_config", b"pg_status", b"profiling_name", b"collective_seq_id", b"comm_lib_version")
+
+
+def dump_name(name: str) -> bool:
+    """True for the name that torch gives a dump."""
+    return _NAME.match(name) is not None
+
+
+def maybe_dump(name: str) -> bool:
+    """True for a name whose ending speaks against a log, but not against a dump: it is worth a look at how the file begins."""
+    return name.lower().endswith((".pkl", ".pickle"))
+
+
+def dump_head(head: bytes) -> bool:
+    """True for a file that begins with ``head`` where that can only be a flight recorder's: a pickle, or JSON, with its keys."""
+    if head.startswith(_PICKLES):
+        return any(key in head for key in _KEYS)
+    if head[:64].lstrip()[:1] in (b"{", b"["):
+        return any(b'"' + key + b'":' in head or b'"' + key + b'" :' in head for key in _KEYS)
+    return False
+
+
+def rank_in(path: str) -> int | None:
+    """The global rank: the digits in which the name ends, before an ending such as ``.json``."""
+    match = _RANK.search(os.path.basename(path))
+    return None if match is None else int(match[1])
