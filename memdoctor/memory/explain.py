@@ -8,8 +8,8 @@ from memdoctor.memory.tensor import LARGE, PLACES, Tensor, requested
 
 MOST_NAMES = 2  # a size that fits more tensors than this tells nothing
 ANYWHERE = tuple(place for place in PLACES if place != "generation")
-LEAST_PLACED = 32 * 1024**2  # below it too many tensors of a layer have the same size, even where the place is known
-LEAST = 128 * 1024**2  # the same where it is not
+LEAST_PLACED = 64 * 1024**2  # below it too many tensors of a layer have the same size, even where the place is known
+LEAST = 256 * 1024**2  # the same where it is not known: what decides then must be large enough to be the only one of its size
 
 
 def fits(tensor: Tensor, tried: int) -> bool:
