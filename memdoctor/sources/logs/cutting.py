@@ -19,12 +19,14 @@ class Chunk:
 
     ``data`` is whole lines, each with its ``\\n`` (the last line of a file gets one); ``line`` is the 1-based number of the first.
     With ``part`` it is a window of one line instead: of ``WINDOW`` bytes, beginning with the last ``OVERLAP`` bytes of the window before;
-    all windows of a line carry its number and only the last ends with ``\\n``.
+    all windows of a line carry its number and only the last ends with ``\\n``. ``lines`` is how many line ends are in it, where whoever looks
+    at the data counts them anyway and says so.
     """
 
     data: bytes
     line: int
     part: bool = False
+    lines: int | None = None
 
 
 class Cutter:

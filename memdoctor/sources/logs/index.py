@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memdoctor.model import Signal
 from memdoctor.sources.logs import steps
-from memdoctor.sources.logs.matcher import Matcher, PlainMatcher
+from memdoctor.sources.logs.choosing import GrowingMatcher
+from memdoctor.sources.logs.matcher import Gate, Matcher
 
-TRACEBACK_GATES = (b"most recent call", b"Fatal Python error")
-ERROR_GATES = (
+STEP_GATES = tuple(map(Gate, steps.GATES))
+TRACEBACK_GATES = tuple(map(Gate, (b"most recent call", b"Fatal Python error")))
+ERROR_GATES = tuple(map(Gate, (
     b"Error", b"ERROR", b"error:", b"Exception", b"FATAL", b"Fatal", b"fatal", b"FAILED", b"Failed", b"failed", b"Aborted", b"panic",
     b"Interrupt", b"Exit",
-)  # fmt: skip
+)))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the gates of one segment open."""
+    """What the gates of one segment open. ``only_step``: nothing but the reader of step lines."""
 
     signals: tuple[Signal, ...]
     step: bool
     traceback: bool
     error: bool
+    only_step: bool
 
 
 class SignalIndex:
     """Gates of all signals and of the built-in readers; ``opened`` says what a segment's gates open (remembered per combination)."""
 
-    def __init__(self, signals: Sequence[Signal], matcher: Callable[[Sequence[bytes]], Matcher] = PlainMatcher) -> None:
-        gates: dict[bytes, list[Signal]] = {}
+    def __init__(self, signals: Sequence[Signal], matcher: Callable[[Sequence[Gate]], Matcher] = GrowingMatcher) -> None:
+        shared = Counter(text for signal in signals for text in signal.has)
+        gates: dict[Gate, list[Signal]] = {}
         for signal in signals:
-            gates.setdefault(max(signal.has, key=len).encode(), []).append(signal)
-        for gate in (*steps.GATES, *TRACEBACK_GATES, *ERROR_GATES):
+            gates.setdefault(gate_of(signal, shared), []).append(signal)
+        for gate in (*STEP_GATES, *TRACEBACK_GATES, *ERROR_GATES):
             gates.setdefault(gate, [])
         self.gates = tuple(gates)
         self.matcher = matcher(self.gates)
@@ -43,13 +48,15 @@ class SignalIndex:
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)
         if known is None:
-            names = {self.gates[number] for number in gates}
-            known = Opened(
-                signals=tuple(signal for number in gates for signal in self._signals[number]),
-                step=not names.isdisjoint(steps.GATES),
-                traceback=not names.isdisjoint(TRACEBACK_GATES),
-                error=not names.isdisjoint(ERROR_GATES),
-            )
+            own = {self.gates[number] for number in gates}
+            signals = tuple(signal for number in gates for signal in self._signals[number])
+            step, traceback, error = (not own.isdisjoint(kind) for kind in (STEP_GATES, TRACEBACK_GATES, ERROR_GATES))
+            known = Opened(signals, step, traceback, error, only_step=step and not (signals or traceback or error))
             if len(self._cache) < 100_000:
                 self._cache[gates] = known
         return known
+
+
+def gate_of(signal: Signal, shared: Counter[str]) -> Gate:
+    """The text of ``signal.has`` that lets least through: long, and asked for by few signals (``shared``: by how many)."""
+    return Gate(max(signal.has, key=lambda text: (len(text) / shared[text], len(text))).encode())

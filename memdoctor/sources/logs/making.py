@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from memdoctor import catalog
@@ -15,6 +16,7 @@ from memdoctor.sources.logs.store import Store
 
 STARTS = ("run.start",)
 _FAILURES = ("exception", "process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
+_WHO = ("pg_rank", "of_rank", "local_rank", "pid")  # tells the facts of different processes apart where no rank does
 MESSAGE = 2_000  # characters kept of a text field
 
 
@@ -52,51 +54,46 @@ class FactMaker:
         """Reading order: by file, then line, then the place within a glued line."""
         return (self._number << 44) | (number << 8) | min(part, 255)
 
-    def wants(self, kind: str, found: Mapping[str, Any], line: Line) -> bool:
-        """False where the fact would only be counted; it is counted then."""
-        name, rank = str(found.get("name", "")), self._rank(found, line)
-        if kind in STARTS or kind == "run.phase" or self._store.wants(kind, name, rank, self.epoch):
-            return True
-        self._store.count(kind, name, rank, self.epoch)
-        return False
-
-    def make(self, kind: str, found: dict[str, Any], where: Found) -> None:
+    def make(self, kind: str, found: Mapping[str, Any], where: Found) -> None:
+        """Note that ``kind`` was found, with ``found`` as its fields (texts as captured, or values)."""
         line = where.line
-        rank = self._rank(found, line)
+        rank = _int(found.get("rank"), line.rank if line.rank is not None else self._file.rank)
         if kind in STARTS and self._dirty:
             self.epoch, self._dirty, self._phase, self._iteration = self.epoch + 1, False, "startup", None
         elif kind in _FAILURES:
             self._dirty = True
         if kind == "run.phase" and found.get("name"):
             self._phase = str(found["name"])
-        own = {name: found.pop(name) for name in RESERVED if name in found}
-        fields = {key: catalog.convert(kind, key, value[:MESSAGE] if isinstance(value, str) else value) for key, value in found.items()}
         common = {
-            **self.context(),
-            "pid": _int(own.get("pid"), line.pid),
-            "local_rank": _int(own.get("local_rank"), line.local_rank if line.local_rank is not None else self._file.local_rank),
-            "level": line.level,
-            "stream": line.stream or None,
-            **where.context,
+            "phase": self._phase,
+            "iteration": self._iteration,
+            "pid": _int(found.get("pid"), line.pid),
+            "local_rank": _int(found.get("local_rank"), line.local_rank if line.local_rank is not None else self._file.local_rank),
         }
-        fields = {key: value for key, value in {**common, **fields}.items() if value is not None}
-        self._store.add(
-            Fact(
-                kind=kind,
-                fields=catalog.with_computed(kind, fields),
-                origin=Origin("log", self._file.path, where.number, where.raw),
-                rank=rank,
-                host=own.get("host") or line.host or self._file.host,
-                time=line.time,
-                attempt=self.epoch,
-                seq=self.seq(where.number, where.part),
-                event=where.event or f"{self._number}:{where.number}.{where.part}",
-                after=None if line.time is not None else where.after,
-            )
-        )
+        who = None
+        if rank is None:
+            who = next((value for name in _WHO if (value := found.get(name)) is not None or (value := common.get(name)) is not None), None)
+        build = partial(self._build, kind, found, where, rank, self.epoch, common)
+        self._store.offer((kind, str(found.get("name", "")), rank, self.epoch), who, build)
 
-    def _rank(self, found: Mapping[str, Any], line: Line) -> int | None:
-        return _int(found.get("rank"), line.rank if line.rank is not None else self._file.rank)
+    def _build(self, kind: str, found: Mapping[str, Any], where: Found, rank: int | None, attempt: int, common: Mapping[str, Any]) -> Fact:
+        line = where.line
+        fields = {**common, "level": line.level, "stream": line.stream or None, **where.context}
+        for key, value in found.items():
+            if key not in RESERVED:
+                fields[key] = catalog.convert(kind, key, value[:MESSAGE] if isinstance(value, str) else value)
+        return Fact(
+            kind=kind,
+            fields=catalog.with_computed(kind, {key: value for key, value in fields.items() if value is not None}),
+            origin=Origin("log", self._file.path, where.number, where.raw),
+            rank=rank,
+            host=found.get("host") or line.host or self._file.host,
+            time=line.time,
+            attempt=attempt,
+            seq=self.seq(where.number, where.part),
+            event=where.event or f"{self._number}:{where.number}.{where.part}",
+            after=None if line.time is not None else where.after,
+        )
 
 
 def _int(text: Any, default: int | None) -> int | None:

@@ -1,16 +1,34 @@
 """Finding the few segments of a chunk that may matter: the interface, and the plain matcher that is its reference.
 
-A matcher knows gates: plain byte strings. It reports, for each segment of a chunk that holds at least one gate, where the segment
-lies and which gates are in it. Which signals a gate opens, and whether they really match, is decided by the scan.
-A segment ends at ``\\n`` or at a lone ``\\r`` (a progress bar).
+A matcher knows gates. It reports, for each segment of a chunk that holds at least one gate, where the segment lies and which gates
+are in it. Which signals a gate opens, and whether they really match, is decided by the scan.
+A segment ends at ``\\n`` or at a ``\\r`` (a progress bar).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
+AROUND = (2_048, 6_144)  # bytes of a long segment before and after a gate that are looked at
+PLACES = 1_000  # of gates in a long segment
+
 Hit = tuple[int, int, tuple[int, ...]]  # start and end (without the line end) within the chunk, gate numbers in ascending order
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What makes a segment worth a look: a plain text or, where every plain text would let too much through, a small pattern.
+
+    A pattern is written in what ``re`` and hyperscan read alike: characters, classes, groups, alternatives and bounded repeats; without
+    anchors and look-around, and so that it matches neither nothing nor a line end.
+    """
+
+    text: bytes
+    pattern: bool = False
 
 
 class Matcher(Protocol):
@@ -21,35 +39,64 @@ class Matcher(Protocol):
         ...
 
 
-def segment_at(data: bytes, offset: int) -> tuple[int, int]:
-    """Start and end of the segment that holds ``offset``."""
+def segment_at(data: bytes, offset: int, redraws: bool = True) -> tuple[int, int]:
+    """Start and end of the segment that holds ``offset``. ``redraws`` is False where no ``\\r`` is in ``data``."""
     start = data.rfind(b"\n", 0, offset) + 1
-    carriage = data.rfind(b"\r", start, offset)
-    if carriage >= 0:
-        start = carriage + 1
     end = data.find(b"\n", offset)
     if end < 0:
         end = len(data)
-    carriage = data.find(b"\r", offset, end)
-    return start, carriage if carriage >= 0 else end
+    if redraws:
+        start = max(start, data.rfind(b"\r", start, offset) + 1)
+        carriage = data.find(b"\r", offset, end)
+        end = carriage if carriage >= 0 else end
+    return start, end
 
 
 class PlainMatcher:
-    """One ``bytes.find`` loop for each gate. Slow for many gates on big inputs, exact, and needs nothing."""
+    """One search loop for each gate. Slow for many gates on big inputs, exact, and needs nothing."""
 
-    def __init__(self, gates: Sequence[bytes]) -> None:
+    def __init__(self, gates: Sequence[Gate]) -> None:
         self._gates = tuple(gates)
 
     def hits(self, data: bytes) -> list[Hit]:
         found: dict[int, tuple[int, list[int]]] = {}
+        redraws = b"\r" in data
         for number, gate in enumerate(self._gates):
-            offset = data.find(gate)
+            offset = find(gate, data)
             while offset >= 0:
-                start, end = segment_at(data, offset)
+                start, end = segment_at(data, offset, redraws)
                 entry = found.get(start)
                 if entry is None:
                     found[start] = (end, [number])
                 else:
                     entry[1].append(number)
-                offset = data.find(gate, max(end, offset + 1))
+                offset = find(gate, data, end)
         return [(start, found[start][0], tuple(found[start][1])) for start in sorted(found)]
+
+
+def find(gate: Gate, data: bytes, start: int = 0) -> int:
+    """Where ``gate`` first is in ``data``, from ``start`` on; -1 where it is not."""
+    if not gate.pattern:
+        return data.find(gate.text, start)
+    match = _compiled(gate.text).search(data, start)
+    return -1 if match is None else match.start()
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern)
+
+
+def excerpts(raw: bytes, gates: Sequence[Gate]) -> Iterator[bytes]:
+    """What stands around the gates of a segment that is too long to be looked at as a whole: in order, each place once."""
+    places: list[int] = []
+    for gate in gates:
+        offset = find(gate, raw)
+        while offset >= 0 and len(places) < PLACES:
+            places.append(offset)
+            offset = find(gate, raw, offset + 1)
+    done = 0
+    for place in sorted(places):
+        if place >= done:
+            done = min(len(raw), place + AROUND[1])
+            yield raw[max(0, place - AROUND[0]) : done]

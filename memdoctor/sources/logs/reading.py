@@ -56,8 +56,9 @@ class Reader:
         for data, part in _unwrap(iter(cutter)):
             self.bytes_read = stored.count
             self._tell()
-            yield Chunk(data, self.lines + 1, part)
-            self.lines += data.count(b"\n")
+            chunk = Chunk(data, self.lines + 1, part)
+            yield chunk
+            self.lines += data.count(b"\n") if chunk.lines is None else chunk.lines
         self.bytes_read = stored.count
         self._tell()
         self.ends_mid_line = cutter.ends_mid_line

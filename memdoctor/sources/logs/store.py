@@ -1,13 +1,13 @@
 """Facts in bounded memory: the first and last few of each kind, name, rank and attempt; exact counts of all.
 
 The limits keep the facts of a log on which every line matches below some tens of megabytes, and never let many facts of one
-kind crowd out the first of another.
+kind crowd out the first of another. A fact among the last few is built only once it is known that none follows: most never are.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from memdoctor.model import Fact
 
@@ -18,7 +18,6 @@ ALL = 50_000
 ALWAYS = 64  # of each (kind, name), even when ALL is reached
 
 Key = tuple[str, str, int | None, int]
-_WHO = ("pg_rank", "of_rank", "local_rank", "pid")  # tells the facts of different processes apart where no rank does
 
 
 class Store:
@@ -26,52 +25,42 @@ class Store:
 
     def __init__(self) -> None:
         self.counts: dict[Key, int] = {}
-        self._first: dict[tuple[Key, int | None], list[Fact]] = {}
-        self._last: dict[tuple[Key, int | None], deque[Fact]] = {}
+        self._first: dict[tuple[Key, object], list[Fact]] = {}
+        self._last: dict[tuple[Key, object], deque[Callable[[], Fact]]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._all = 0
 
-    def wants(self, kind: str, name: str, rank: int | None, attempt: int) -> bool:
-        """False when a fact of this key would only be counted: then its costly parts need not be built."""
-        return self._room(kind, name) or any(key[0] == (kind, name, rank, attempt) for key in self._last)
+    def offer(self, key: Key, who: object, build: Callable[[], Fact]) -> None:
+        """Count a fact, and keep it while it is among the first or the last few of ``key`` and ``who``.
 
-    def count(self, kind: str, name: str, rank: int | None, attempt: int) -> None:
-        """Count a fact that is not kept."""
-        key = (kind, name, rank, attempt)
+        ``who`` tells the facts of different processes apart where no rank does.
+        """
         self.counts[key] = self.counts.get(key, 0) + 1
-
-    def add(self, fact: Fact) -> None:
-        name = str(fact.fields.get("name", ""))
-        counted = (fact.kind, name, fact.rank, fact.attempt)
-        self.counts[counted] = self.counts.get(counted, 0) + 1
-        key = (
-            counted,
-            None if fact.rank is not None else next((fact.fields[who] for who in _WHO if fact.fields.get(who) is not None), None),
-        )
-        first = self._first.get(key)
-        if first is not None and len(first) < FIRST and self._room(fact.kind, name):
-            first.append(fact)
-        elif first is None and self._room(fact.kind, name):
-            self._first[key] = [fact]
+        place = (key, who)
+        ring = self._last.get(place)
+        if ring is not None and len(ring) == LAST:
+            ring.append(build)
+            return
+        kind = key[:2]
+        if not self._room(kind):
+            return
+        if ring is not None:
+            ring.append(build)
         else:
-            ring = self._last.get(key)
-            if ring is not None and len(ring) == LAST:
-                ring.append(fact)
-                return
-            if not self._room(fact.kind, name):
-                return
-            if ring is None:
-                ring = self._last[key] = deque(maxlen=LAST)
-            ring.append(fact)
+            first = self._first.setdefault(place, [])
+            if len(first) < FIRST:
+                first.append(build())
+            else:
+                self._last[place] = deque([build], maxlen=LAST)
         self._all += 1
-        self._names[(fact.kind, name)] = self._names.get((fact.kind, name), 0) + 1
+        self._names[kind] = self._names.get(kind, 0) + 1
 
     def __iter__(self) -> Iterator[Fact]:
         """The kept facts in reading order."""
         kept = [fact for facts in self._first.values() for fact in facts]
-        kept.extend(fact for ring in self._last.values() for fact in ring)
+        kept.extend(build() for ring in self._last.values() for build in ring)
         return iter(sorted(kept, key=lambda fact: fact.seq))
 
-    def _room(self, kind: str, name: str) -> bool:
-        held = self._names.get((kind, name), 0)
+    def _room(self, kind: tuple[str, str]) -> bool:
+        held = self._names.get(kind, 0)
         return held < ALWAYS or (held < PER_NAME and self._all < ALL)

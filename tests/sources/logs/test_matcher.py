@@ -7,18 +7,20 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdoctor.sources.logs.matcher import PlainMatcher, segment_at
+from memdoctor.sources.logs.matcher import Gate, PlainMatcher, excerpts, segment_at
+
+GATES = [Gate(b"a"), Gate(b"ab"), Gate(b"xx"), Gate(rb"a[bx]{1,2}x", pattern=True)]
 
 
 def test_finds_segments_in_order_with_all_their_gates() -> None:
     data = b"plain\nan Error and NCCL\nnothing\nNCCL again NCCL\n"
-    hits = PlainMatcher([b"NCCL", b"Error"]).hits(data)
+    hits = PlainMatcher([Gate(b"NCCL"), Gate(b"Error")]).hits(data)
     assert [(data[start:end], gates) for start, end, gates in hits] == [(b"an Error and NCCL", (0, 1)), (b"NCCL again NCCL", (0,))]
 
 
 def test_a_lone_carriage_return_ends_a_segment() -> None:
     data = b"10%\r20% loss\r30%\nloss\n"
-    assert [data[start:end] for start, end, _ in PlainMatcher([b"loss"]).hits(data)] == [b"20% loss", b"loss"]
+    assert [data[start:end] for start, end, _ in PlainMatcher([Gate(b"loss")]).hits(data)] == [b"20% loss", b"loss"]
 
 
 def test_a_segment_at_the_edges_of_the_data() -> None:
@@ -26,12 +28,19 @@ def test_a_segment_at_the_edges_of_the_data() -> None:
     assert segment_at(b"\nabc\n", 2) == (1, 4)
 
 
-@given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"xx", b"\n", b"\r", b""]), max_size=40).map(b"".join))
+@given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"x", b"xx", b"\n", b"\r", b""]), max_size=40).map(b"".join))
 def test_agrees_with_splitting(data: bytes) -> None:
-    gates = [b"a", b"ab", b"xx"]
+    patterns = [gate.text if gate.pattern else re.escape(gate.text) for gate in GATES]
     expected = []
     for match in re.finditer(rb"[^\r\n]*", data):
-        found = tuple(number for number, gate in enumerate(gates) if gate in match[0])
+        found = tuple(number for number, pattern in enumerate(patterns) if re.search(pattern, match[0]))
         if found:
             expected.append((match.start(), match.end(), found))
-    assert PlainMatcher(gates).hits(data) == expected
+    assert PlainMatcher(GATES).hits(data) == expected
+
+
+def test_excerpts_of_a_long_segment_hold_each_gate_once() -> None:
+    raw = b"-" * 50_000 + b"Error one" + b"-" * 3_000 + b"Error two" + b"-" * 50_000 + b"Error three"
+    found = list(excerpts(raw, [Gate(b"Error")]))
+    assert [sum(word in excerpt for excerpt in found) for word in (b"Error one", b"Error two", b"Error three")] == [1, 1, 1]
+    assert sum(map(len, found)) < 20_000

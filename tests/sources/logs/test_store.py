@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from memdoctor.model import Fact, Origin
 from memdoctor.sources.logs.store import ALL, FIRST, LAST, Store
 
@@ -10,10 +12,14 @@ def fact(seq: int, kind: str = "exception", name: str = "", rank: int | None = N
     return Fact(kind, {"name": name} if name else {}, Origin("log"), rank=rank, seq=seq)
 
 
+def offer(store: Store, item: Fact) -> None:
+    store.offer((item.kind, str(item.fields.get("name", "")), item.rank, item.attempt), None, lambda: item)
+
+
 def test_keeps_the_first_and_the_last_of_a_key_and_counts_all() -> None:
     store = Store()
     for seq in range(1000):
-        store.add(fact(seq))
+        offer(store, fact(seq))
     kept = [item.seq for item in store]
     assert kept == [*range(FIRST), *range(1000 - LAST, 1000)]
     assert store.counts[("exception", "", None, 1)] == 1000
@@ -22,17 +28,31 @@ def test_keeps_the_first_and_the_last_of_a_key_and_counts_all() -> None:
 def test_a_single_oom_after_a_flood_of_timeouts_is_kept() -> None:
     store = Store()
     for seq in range(200_000):
-        store.add(fact(seq, "watchdog.timeout", f"t{seq % 20}", rank=seq % 16_384))
-    store.add(fact(200_000, "cuda.oom", "torch", rank=7))
+        offer(store, fact(seq, "watchdog.timeout", f"t{seq % 20}", rank=seq % 16_384))
+    offer(store, fact(200_000, "cuda.oom", "torch", rank=7))
     kept = list(store)
     assert kept[-1].kind == "cuda.oom"
     assert len(kept) <= ALL + 64 * 20
     assert sum(store.counts.values()) == 200_001
 
 
-def test_counting_without_keeping() -> None:
+def test_a_fact_between_the_first_and_the_last_is_never_built() -> None:
     store = Store()
-    assert store.wants("xid", "", 0, 1)
-    store.count("xid", "", 0, 1)
-    assert store.counts[("xid", "", 0, 1)] == 1
-    assert list(store) == []
+    built: list[int] = []
+
+    def build(seq: int) -> Fact:
+        built.append(seq)
+        return fact(seq)
+
+    for seq in range(1000):
+        store.offer(("exception", "", None, 1), None, partial(build, seq))
+    assert len(list(store)) == FIRST + LAST
+    assert sorted(built) == [*range(FIRST), *range(1000 - LAST, 1000)]
+
+
+def test_processes_without_a_rank_do_not_crowd_each_other_out() -> None:
+    store = Store()
+    for seq in range(1000):
+        store.offer(("exception", "", None, 1), seq % 2, partial(fact, seq))
+    assert len(list(store)) == 2 * (FIRST + LAST)
+    assert store.counts == {("exception", "", None, 1): 1000}

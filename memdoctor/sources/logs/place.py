@@ -1,0 +1,69 @@
+"""Where the scan is in its file, and what stands just before."""
+
+from __future__ import annotations
+
+from memdoctor.model import Stamp
+from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.prefixes import Prefixes
+from memdoctor.sources.logs.reading import Chunk
+from memdoctor.sources.logs.stamps import find_stamp
+from memdoctor.sources.logs.tracebacks import Frame, from_tail
+
+BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
+STAMP = 256  # bytes of a line in which a stamp is looked for
+LINES = 80  # looked back for frames
+
+
+class Place:
+    """``start`` is the offset within the chunk of the segment at hand, ``line`` its line's number, ``part`` its place in a glued line.
+
+    ``tick`` counts the segments that were looked at.
+    """
+
+    def __init__(self, prefixes: Prefixes) -> None:
+        self.prefixes = prefixes
+        self.data, self.start = b"", 0
+        self.line, self.part, self.tick = 0, 0, 0
+        self._before = b""  # the end of the chunk before
+        self._base = 0  # bytes before this chunk
+        self._searched = 0  # up to where in the file a stamp was looked for ...
+        self._stamp: tuple[int, Stamp] | None = None  # ... and where the last one found stands
+
+    def enter(self, chunk: Chunk) -> None:
+        """Go to the start of the next chunk."""
+        if self.data:
+            self._base += len(self.data)
+            self._before = (self._before + self.data)[-BACK:] if len(self.data) < BACK else self.data[-BACK:]
+        self.data, self.start, self.line = chunk.data, 0, chunk.line
+
+    def before(self) -> bytes:
+        """What stands before the segment, at most ``BACK`` bytes."""
+        missing = BACK - self.start
+        return self.data[self.start - BACK : self.start] if missing <= 0 else self._before[-missing:] + self.data[: self.start]
+
+    def stamp_before(self, line: Line) -> Stamp | None:
+        """The last stamp before ``line``, where it has none of its own. Costs little where it is asked line after line."""
+        if line.time is not None:
+            return None
+        here = self._base + self.start
+        if here > self._searched:
+            before = self.before()[-(here - self._searched) :]
+            end = len(before)
+            while end > 0:
+                begin = before.rfind(b"\n", 0, end - 1) + 1 if end > 1 else 0
+                stamp = find_stamp(before[begin : min(end, begin + STAMP)].decode("utf-8", "replace"), self.prefixes.year)
+                if stamp is not None:
+                    self._stamp = here - len(before) + begin, stamp
+                    break
+                end = begin
+            self._searched = here
+        return self._stamp[1] if self._stamp is not None and here - self._stamp[0] <= BACK else None
+
+    def frames_before(self, line: Line) -> tuple[Frame, ...]:
+        """The frames that stand just before ``line`` in its stream, as they do before an exception line whose head is missing."""
+        before = self.before()
+        if b" in " not in before and b'File "' not in before:
+            return ()
+        lines = [self.prefixes.strip(raw) for raw in before.decode("utf-8", "replace").split("\n")[1:-1]]
+        first = self.line - len(lines)
+        return from_tail([(first + offset, other) for offset, other in enumerate(lines) if other.stream == line.stream][-LINES:])

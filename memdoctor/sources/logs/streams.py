@@ -1,0 +1,150 @@
+"""What is still open in the streams of a file: a traceback, or a block of lines that one fact goes on over; and the facts they end in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memdoctor.model import Signal, Stamp
+from memdoctor.sources.logs.blocks import Block
+from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.making import MESSAGE, FactMaker, Found
+from memdoctor.sources.logs.place import Place
+from memdoctor.sources.logs.sites import locate
+from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader, bare_name, starts
+
+IDLE = 400  # segments after which a traceback or block whose stream is silent is closed
+
+
+@dataclass(slots=True)
+class OpenTraceback:
+    """A traceback, and what signals found on its lines: facts once it is known which exception the lines belong to."""
+
+    line: Line
+    tick: int
+    context: Mapping[str, Any]  # phase and iteration when it began
+    after: Stamp | None
+    reader: TracebackReader = field(default_factory=TracebackReader)
+    pending: list[tuple[Signal, dict[str, Any], int, Line, str]] = field(default_factory=list)
+    raws: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class OpenBlock:
+    """A block, and where it began."""
+
+    block: Block
+    found: Found
+    tick: int
+
+
+class Streams:
+    """Reads what is open in the streams of file ``number``. ``open`` is true while there is anything."""
+
+    def __init__(self, number: int, place: Place, maker: FactMaker) -> None:
+        self._number, self._place, self._maker = number, place, maker
+        self._tracebacks: dict[str, OpenTraceback] = {}
+        self._blocks: dict[str, OpenBlock] = {}
+        self.open = False
+
+    def feed_traceback(self, line: Line, raw: str, gate: bool) -> OpenTraceback | None:
+        """The open traceback that ``line`` belongs to, if it does. ``gate``: the line may open one."""
+        stream = line.stream
+        current = self._tracebacks.get(stream)
+        if current is not None:
+            if self._takes(current, line, raw):
+                return current if current.reader.took else None
+            self._end_traceback(stream)
+        if gate and starts(line.text):
+            current = OpenTraceback(line, self._place.tick, self._maker.context(), self._place.stamp_before(line))
+            self._tracebacks[stream], self.open = current, True
+            if self._takes(current, line, raw):
+                return current
+            self._end_traceback(stream)
+        return None
+
+    def feed_block(self, line: Line) -> None:
+        """Give ``line`` to the open block of its stream, where there is one."""
+        current = self._blocks.get(line.stream)
+        if current is not None:
+            current.tick = self._place.tick
+            if not current.block.feed(line.text):
+                self._end_block(line.stream)
+
+    def open_block(self, signal: Signal, fields: dict[str, Any], found: Found) -> None:
+        """Begin a block; the one that its stream had open ends."""
+        stream = found.line.stream
+        if stream in self._blocks:
+            self._end_block(stream)
+        self._blocks[stream], self.open = OpenBlock(Block(signal, fields), found, self._place.tick), True
+
+    def close_idle(self) -> None:
+        """End what has heard nothing of its stream for long."""
+        oldest = self._place.tick - IDLE
+        for stream in [stream for stream, current in self._tracebacks.items() if current.tick < oldest]:
+            self._end_traceback(stream)
+        for stream in [stream for stream, current in self._blocks.items() if current.tick < oldest]:
+            self._end_block(stream)
+
+    def close_tracebacks(self) -> None:
+        """End all tracebacks: what comes now belongs to another attempt."""
+        for stream in list(self._tracebacks):
+            self._end_traceback(stream)
+
+    def close(self) -> None:
+        """End all."""
+        self.close_tracebacks()
+        for stream in list(self._blocks):
+            self._end_block(stream)
+
+    # --- from what ended to facts -----------------------------------------------------------------------------------
+
+    def _takes(self, current: OpenTraceback, line: Line, raw: str) -> bool:
+        if not current.reader.feed(line, self._place.line):
+            return False
+        current.tick = self._place.tick
+        current.raws[self._place.line] = raw
+        return True
+
+    def _end_block(self, stream: str) -> None:
+        done = self._blocks.pop(stream)
+        self.open = bool(self._tracebacks or self._blocks)
+        self._maker.make(done.block.signal.fact, done.block.result(), done.found)
+
+    def _end_traceback(self, stream: str) -> None:
+        done = self._tracebacks.pop(stream)
+        self.open = bool(self._tracebacks or self._blocks)
+        exceptions = done.reader.finish()
+        chain = f"{self._number}:{exceptions[0].line}:{stream}" if exceptions else ""
+        for raised in exceptions:
+            site, owner = locate(raised.frames, raised.type, raised.message)
+            context = {**done.context, "site": site, "owner": owner}
+            raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
+            event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
+            fields = {"complete": raised.complete, "chained": raised.chained, "root": raised.root}
+            fields.update(exception_fields(raised.type, raised.message, raised.frames))
+            self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
+            for signal, found, number, line, text in done.pending:
+                if raised.line <= number <= raised.last_line:
+                    known = {**context, "exception": bare_name(raised.type)}
+                    where = Found(line, text, number, 0, event, known, done.after)
+                    self._maker.make(signal.fact, _with_following(signal, found, raised, number), where)
+
+
+def exception_fields(type_: str, message: str, frames: Sequence[Frame]) -> dict[str, Any]:
+    """What a fact ``exception`` says of the exception itself and of the frame that raised it."""
+    fields: dict[str, Any] = {"type": type_, "message": message[:MESSAGE]}
+    if frames:
+        fields.update(file=frames[-1].file, function=frames[-1].function, source=frames[-1].source)
+    return fields
+
+
+def _with_following(signal: Signal, found: dict[str, Any], raised: RawException, number: int) -> dict[str, Any]:
+    """The fields of a fact on line ``number`` of an exception's message, with what the following lines of the message add."""
+    block = Block(signal, {**signal.set, **found})
+    if signal.block:
+        for text in raised.message.split("\n")[number - raised.line + 1 :]:
+            if not block.feed(text):
+                break
+    return block.result()

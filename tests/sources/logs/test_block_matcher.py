@@ -1,0 +1,82 @@
+"""The fast matcher finds what the plain one finds, on anything; which of them is used is a question of size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memdoctor.engine.load import load_signals
+from memdoctor.resources import rules_dir
+from memdoctor.sources.logs.block_matcher import BlockMatcher, Unavailable
+from memdoctor.sources.logs.choosing import GrowingMatcher
+from memdoctor.sources.logs.index import SignalIndex
+from memdoctor.sources.logs.matcher import Gate, Hit, PlainMatcher
+
+pytest.importorskip("hyperscan")
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+GATES = [Gate(b"a"), Gate(b"ab"), Gate(b"bab"), Gate(b". *"), Gate(rb"a[bx]{1,2}x", pattern=True), Gate("ä".encode())]
+
+
+def built_in() -> tuple[Gate, ...]:
+    return SignalIndex(load_signals([rules_dir()])).gates
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"x", b". *", b"\xc3", b"\xa4", b"\0", b"\n", b"\r"]), max_size=60).map(b"".join))
+@example(b"")
+@example(b"ab\rab\n\n\rbab")
+def test_agrees_on_anything(data: bytes) -> None:
+    assert BlockMatcher(GATES).hits(data) == PlainMatcher(GATES).hits(data)
+
+
+def test_agrees_on_every_fixture_with_the_built_in_gates() -> None:
+    gates = built_in()
+    fast, plain = BlockMatcher(gates), PlainMatcher(gates)
+    paths = [path for path in sorted(FIXTURES.rglob("*")) if path.is_file()]
+    assert len(paths) > 100
+    for path in paths:
+        data = path.read_bytes()
+        assert fast.hits(data) == plain.hits(data), path
+
+
+def test_agrees_where_gates_stand_close_together() -> None:
+    gates = built_in()
+    for between in (b"", b" ", b"\r", b"\n"):
+        data = between.join(gate.text for gate in gates)
+        assert BlockMatcher(gates).hits(data) == PlainMatcher(gates).hits(data)
+
+
+class Noted:
+    """Stands in for the fast matcher."""
+
+    def __init__(self, gates: Sequence[Gate]) -> None:
+        self.gates = gates
+
+    def hits(self, data: bytes) -> Sequence[Hit]:
+        return [(0, 1, (0,))]
+
+
+def refuse(gates: Sequence[Gate]) -> Noted:
+    raise Unavailable("not installed")
+
+
+def test_grows_into_the_fast_one_when_much_was_read() -> None:
+    matcher = GrowingMatcher([Gate(b"x")] * 1_000, Noted)
+    assert matcher.hits(b"-" * 10_000) == []
+    assert matcher.hits(b"-" * 1_000_000) == [(0, 1, (0,))]
+    assert matcher.hits(b"-") == [(0, 1, (0,))]
+
+
+def test_stays_plain_without_the_fast_one() -> None:
+    matcher = GrowingMatcher([Gate(b"x"), Gate(b"y")], refuse)
+    for _ in range(3):
+        assert matcher.hits(b"-" * 40_000_000) == []
+    assert matcher.hits(b"x") == [(0, 1, (0,))]
+
+
+def test_refuses_what_it_cannot_compile() -> None:
+    with pytest.raises(Unavailable):
+        BlockMatcher([Gate(rb"(?<=a)b", pattern=True)])
