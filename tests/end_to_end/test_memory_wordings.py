@@ -103,6 +103,14 @@ def test_numbers(wording: str, tmp_path: Path) -> None:
     assert {name: found[0].get(name) for name in expected} == expected
 
 
+def test_rows_within_a_traceback(tmp_path: Path) -> None:
+    text, expected = WORDINGS["cudaMallocAsync"]
+    traceback = 'Traceback (most recent call last):\n  File "/app/train.py", line 9, in <module>\n    loss = model(x)\n' + text
+    (fact,) = facts_of("\n".join(f"[rank3]: {line}" for line in traceback.split("\n")), tmp_path)
+    assert fact.rank == 3
+    assert {name: fact.get(name) for name in expected} == expected
+
+
 @pytest.mark.parametrize(
     "text",
     [
