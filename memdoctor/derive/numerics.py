@@ -3,95 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from memdoctor.catalog import with_computed
-from memdoctor.model import Fact, FileRead, Origin, Stamp, StepMark
+from memdoctor.derive.steps import Steps, steps_of
+from memdoctor.model import Fact, Origin, Stamp
 
-HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
 FLOOR = 1.0  # the least loss scale of Megatron-LM and DeepSpeed by default
 GOOD_AFTER = 3  # finite steps at the end after which trouble counts as over
+BLOCK = 1_024  # rows looked at together
 
-
-class Steps:
-    """The step lines of one attempt in one file: a view of the file's series. ``first`` and ``last`` are indices (half open)."""
-
-    def __init__(self, file: FileRead, first: int, last: int) -> None:
-        self.file, self.series, self.first, self.last = file, file.series, first, last
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-    def marks(self, rank: int | None) -> list[StepMark]:
-        stride = max(1, (len(self) - HEAD - TAIL) // BETWEEN)
-        chosen = sorted(
-            {
-                *range(self.first, min(self.last, self.first + HEAD)),
-                *range(self.first, self.last, stride),
-                *range(max(self.first, self.last - TAIL), self.last),
-            }
-        )
-        series = self.series
-        return [
-            StepMark(
-                series.seq[i],
-                self.file.path,
-                rank,
-                int(series.columns["iteration"][i]),
-                None if math.isnan(series.epoch[i]) else series.epoch[i],
-            )
-            for i in chosen
-        ]
-
-    def iterations(self) -> tuple[int, int]:
-        column = self.series.columns["iteration"][self.first : self.last]
-        return int(min(column)), int(max(column))
-
-
-def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of: dict[int, int]) -> dict[int, list[Steps]]:
-    """Step lines by attempt. ``starts``: per file the seq at which further attempts begin; ``attempt_of``: a file's first attempt."""
-    result: dict[int, list[Steps]] = {}
-    for file in files:
-        series = file.series
-        if series is None or not len(series):
-            continue
-        bounds = [0]
-        for start in starts.get(file.number, []):
-            index = bounds[-1]
-            while index < len(series) and series.seq[index] < start:
-                index += 1
-            bounds.append(index)
-        bounds.append(len(series))
-        for number, (low, high) in enumerate(pairwise(bounds)):
-            if high > low:
-                result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high))
-    return result
+__all__ = ["Steps", "numerics", "stamp_of", "steps_of"]
 
 
 def numerics(attempt: int, steps: Steps, *, finished: bool) -> Fact:
     """The fact ``series.numerics``; it stands where the first bad step stands, or at the last step where none is bad."""
     found = _Walk(steps)
     fields = found.fields(finished)
-    index = found.onset if found.onset is not None else steps.last - 1
-    series = steps.series
-    epoch = series.epoch[index]
-    text = series.text(index)
+    row = found.onset if found.onset is not None else len(steps) - 1
+    epoch = steps.epoch(row)
     return Fact(
         "series.numerics",
         with_computed("series.numerics", {key: value for key, value in fields.items() if value is not None}),
-        Origin("log", steps.file.path, series.line[index], text),
+        Origin("log", steps.file.path, steps.line(row), steps.text(row)),
         steps.file.rank,
         None,
-        None if math.isnan(epoch) else _stamp(epoch),
+        None if math.isnan(epoch) else stamp_of(epoch),
         attempt,
-        series.seq[index],
+        steps.seq(row),
         f"numerics:{attempt}:{steps.file.number}",
     )
 
 
-def _stamp(epoch: float) -> Stamp:
+def stamp_of(epoch: float) -> Stamp:
+    """Epoch seconds of a step line, which never has a zone, as a moment."""
     from datetime import UTC, datetime
 
     return Stamp(
@@ -100,63 +45,115 @@ def _stamp(epoch: float) -> Stamp:
 
 
 class _Walk:
-    """One walk over the steps; counts what the fields need."""
+    """One walk over the steps; counts what the fields need. Blocks in which nothing is wrong are taken at one stroke."""
 
     def __init__(self, steps: Steps) -> None:
-        columns, series = steps.series.columns, steps.series
         self.steps = len(steps)
         self.onset: int | None = None
         self.first_loss: float | None = None
         self.last_loss: float | None = None
         self.low, self.high, self.max_lr = math.inf, -math.inf, 0.0
-        self.nan_steps = self.nan_grads = self.zero_grads = self.skipped = self.finite_before = 0
+        self.nan_steps = self.nan_grads = self.zero_grads = self.zero_losses = self.skipped = self.finite_before = 0
         self.first_nan: int | None = None
         self.first_nan_grad: int | None = None
-        self.good_run = self.bad_run = self.skip_run = self.floor_run = 0
+        self.first_zero_loss: int | None = None
+        self.good_run = self.bad_run = self.skip_run = self.floor_run = self.zero_run = 0
         self.scales: list[float] = []  # first, last, least, greatest
         self.late_skips = self.late = 0
-        half = steps.first + self.steps // 2
-        for i in range(steps.first, steps.last):
-            loss, norm, scale = columns["loss"][i], columns["grad_norm"][i], columns["scale"][i]
-            no_loss, no_norm = series.is_absent(i, "loss"), series.is_absent(i, "grad_norm")
-            skipped = columns["skipped"][i] if not series.is_absent(i, "skipped") else 0.0
-            iteration = int(columns["iteration"][i])
-            nan_counted = not series.is_absent(i, "nan") and columns["nan"][i] > 0
-            bad_norm = not no_norm and not math.isfinite(norm)
-            bad_loss = (not no_loss and not math.isfinite(loss)) or nan_counted or (no_loss and bad_norm and skipped == 0)
-            if not no_loss and math.isfinite(loss):
-                self.first_loss = loss if self.first_loss is None else self.first_loss
-                self.last_loss = loss
-                self.low, self.high = min(self.low, loss), max(self.high, loss)
-                self.finite_before += self.first_nan is None
-            if bad_loss:
-                self.nan_steps += 1
-                self.first_nan = iteration if self.first_nan is None else self.first_nan
-            if bad_norm:
-                self.nan_grads += 1
-                self.first_nan_grad = iteration if self.first_nan_grad is None else self.first_nan_grad
-            if not no_norm and norm == 0.0:
-                self.zero_grads += 1
-            if (bad_loss or bad_norm) and self.onset is None:
-                self.onset = i
-            if skipped > 0:
-                self.skipped += int(skipped)
-            if i >= half:
-                self.late += 1
-                self.late_skips += skipped > 0
-            bad = bad_loss or bad_norm
-            self.bad_run = self.bad_run + 1 if bad else 0
-            self.skip_run = self.skip_run + 1 if skipped > 0 else 0
-            self.good_run = 0 if bad or skipped > 0 else self.good_run + 1
-            if not series.is_absent(i, "scale") and not math.isnan(scale):
-                self.scales = (
-                    [scale, scale, scale, scale]
-                    if not self.scales
-                    else [self.scales[0], scale, min(self.scales[2], scale), max(self.scales[3], scale)]
-                )
-                self.floor_run = self.floor_run + 1 if scale <= FLOOR else 0
-            if not series.is_absent(i, "lr") and math.isfinite(columns["lr"][i]):
-                self.max_lr = max(self.max_lr, columns["lr"][i])
+        self._half = self.steps // 2
+        self._keyed = steps.shape == "megatron"  # its lines leave a loss out that is NaN
+        self._iteration = steps.column("iteration")
+        self._loss, self._norm, self._scale, self._lr = (steps.column(name) for name in ("loss", "grad_norm", "scale", "lr"))
+        self._skipped, self._nan = steps.column("skipped"), steps.column("nan")
+        self._masks = steps.masks
+        self._no_loss, self._no_norm = steps.table.bit("loss"), steps.table.bit("grad_norm")
+        for first in range(0, self.steps, BLOCK):
+            last = min(first + BLOCK, self.steps)
+            if not self._clean(first, last):
+                for row in range(first, last):
+                    self._row(row)
+        finite = [value for value in (self._largest_lr(first) for first in range(0, self.steps, BLOCK)) if value is not None]
+        self.max_lr = max([0.0, *finite])
+
+    def _largest_lr(self, first: int) -> float | None:
+        part = self._lr[first : first + BLOCK]
+        if not math.isfinite(sum(part)):
+            return max((value for value in part if math.isfinite(value)), default=None)
+        return float(max(part))
+
+    def _clean(self, first: int, last: int) -> bool:
+        """Take a block in which every loss and norm is finite and no step was skipped; False where it is not such a block."""
+        loss, norm = self._loss[first:last], self._norm[first:last]
+        without_norm = all(map(math.isnan, norm)) and all(mask & self._no_norm for mask in self._masks[first:last])
+        if not math.isfinite(sum(loss)) or not (without_norm or math.isfinite(sum(norm))):
+            return False
+        if any(value > 0 for value in self._skipped[first:last]) or any(value > 0 for value in self._nan[first:last]) or 0.0 in loss:
+            return False
+        count = last - first
+        if self.first_loss is None:
+            self.first_loss = float(loss[0])
+        self.last_loss = float(loss[-1])
+        self.low, self.high = min(self.low, min(loss)), max(self.high, max(loss))
+        self.finite_before += count if self.first_nan is None else 0
+        self.zero_grads += norm.count(0.0)
+        self.late += max(0, last - max(first, self._half))
+        self.bad_run = self.skip_run = self.zero_run = 0
+        self.good_run += count
+        scale = self._scale[first:last]
+        if self.scales and scale.count(self.scales[1]) == count:
+            self.floor_run = self.floor_run + count if self.scales[1] <= FLOOR else 0
+        else:
+            for value in scale:
+                self._take_scale(value)
+        return True
+
+    def _take_scale(self, scale: float) -> None:
+        if math.isnan(scale):
+            return
+        if not self.scales:
+            self.scales = [scale, scale, scale, scale]
+        elif scale != self.scales[1]:
+            self.scales = [self.scales[0], scale, min(self.scales[2], scale), max(self.scales[3], scale)]
+        self.floor_run = self.floor_run + 1 if scale <= FLOOR else 0
+
+    def _row(self, row: int) -> None:
+        loss, norm, mask = self._loss[row], self._norm[row], self._masks[row]
+        no_loss, no_norm = bool(mask & self._no_loss), bool(mask & self._no_norm)
+        skipped = 0.0 if math.isnan(self._skipped[row]) else self._skipped[row]
+        iteration = int(self._iteration[row])
+        bad_norm = not no_norm and not math.isfinite(norm)
+        hidden = no_loss and skipped == 0 and (bad_norm or (self._keyed and no_norm and self.last_loss is not None))
+        bad_loss = (not no_loss and not math.isfinite(loss)) or self._nan[row] > 0 or hidden
+        if not no_loss and math.isfinite(loss):
+            loss = float(loss)
+            self.first_loss = loss if self.first_loss is None else self.first_loss
+            self.last_loss = loss
+            self.low, self.high = min(self.low, loss), max(self.high, loss)
+            self.finite_before += self.first_nan is None
+            if loss == 0:
+                self.zero_losses += 1
+                self.first_zero_loss = iteration if self.first_zero_loss is None else self.first_zero_loss
+        self.zero_run = self.zero_run + 1 if loss == 0 else 0
+        if bad_loss:
+            self.nan_steps += 1
+            self.first_nan = iteration if self.first_nan is None else self.first_nan
+        if bad_norm:
+            self.nan_grads += 1
+            self.first_nan_grad = iteration if self.first_nan_grad is None else self.first_nan_grad
+        if not no_norm and norm == 0.0:
+            self.zero_grads += 1
+        if (bad_loss or bad_norm) and self.onset is None:
+            self.onset = row
+        if skipped > 0:
+            self.skipped += int(skipped)
+        if row >= self._half:
+            self.late += 1
+            self.late_skips += skipped > 0
+        bad = bad_loss or bad_norm
+        self.bad_run = self.bad_run + 1 if bad else 0
+        self.skip_run = self.skip_run + 1 if skipped > 0 else 0
+        self.good_run = 0 if bad or skipped > 0 else self.good_run + 1
+        self._take_scale(float(self._scale[row]))
 
     def fields(self, finished: bool) -> dict[str, Any]:
         scaled = bool(self.scales) and self.scales[3] > FLOOR  # bf16 and fp32 print a constant 1.0
@@ -184,6 +181,9 @@ class _Walk:
             "at_floor_steps": self.floor_run if scaled else 0,
             "recovered": trouble and self.good_run >= GOOD_AFTER,
             "zero_grad_steps": self.zero_grads,
+            "zero_loss_steps": self.zero_losses,
+            "zero_loss_at_end": self.zero_run,
+            "first_zero_loss_step": self.first_zero_loss,
             "finished": finished,
             "has_scale": scaled,
             "max_lr": self.max_lr or None,

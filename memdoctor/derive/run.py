@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memdoctor.derive.numerics import Steps
+from memdoctor.derive.steps import Steps
 from memdoctor.model import Ended, Fact, FileRead, Run
 
 _BY_KIND = {"nccl.warn": "nccl", "nccl.info": "nccl", "nccl.error": "nccl", "watchdog.timeout": "torch", "process.exit": ""}

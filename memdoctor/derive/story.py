@@ -9,9 +9,10 @@ from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
-from memdoctor.derive.numerics import numerics, steps_of
+from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
+from memdoctor.derive.steps import steps_of
 from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, Timeline
 
 
@@ -45,9 +46,7 @@ def tell(logs: LogFacts) -> Story:
         for part in parts:
             derived.append(numerics(attempt, part, finished=status == "completed"))
             low, high = part.iterations()
-            derived.append(
-                _progress(attempt, part.file.path, low, high, len(part), part.series.seq[part.last - 1], part.series.line[part.last - 1])
-            )
+            derived.append(_progress(attempt, part.file.path, low, high, len(part), part.seq(len(part) - 1), part.line(len(part) - 1)))
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)))

@@ -19,12 +19,13 @@ from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk, Reader
 from memdoctor.sources.logs.segments import SegmentReader
 from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
-from memdoctor.sources.logs.steps import Series, read_step
+from memdoctor.sources.logs.steps import Series, bar_before, read_step
 from memdoctor.sources.logs.store import Store
 from memdoctor.sources.logs.streams import Streams
 
 SAMPLE_LINES = 200  # read to learn the prefixes of a file
 SAMPLE_BYTES = 65_536
+FOLLOWING = 8_192  # bytes after the head of a table
 LONG = 16_384  # a longer segment is looked at around its gates only
 
 
@@ -95,14 +96,18 @@ class FileScan:
         chunk.lines = line - chunk.line + data.count(b"\n", counted)
 
     def _step(self, raw: bytes) -> bool:
-        """Whether the segment is a step line; it is kept then."""
-        found = read_step(raw)
+        """Whether the segment is a step line, or one that stands beside step lines; its numbers are kept then."""
+        found, place = read_step(raw), self._place
         if found is None:
-            return False
-        line = self._place.line
-        self.series.add(*found, self._maker.seq(line, 0), line, raw, _epoch_of_minute)
-        self._maker.stepped(int(found[1]["iteration"]))
+            after = place.start + len(raw) + 1
+            return self.series.beside.read(raw, place.line, self._epoch, lambda: place.data[after : after + FOLLOWING])
+        if found[0] == "dict" and "iteration" not in found[1]:
+            found[1].update(bar_before(place.data, place.start))
+        self._maker.stepped(self.series.add(*found, self._maker.seq(place.line, 0), place.line, raw, _epoch_of_minute))
         return True
+
+    def _epoch(self, raw: bytes) -> float:
+        return self.series.time(raw, _epoch_of_minute)
 
     def _to_read(self, data: bytes) -> Iterator[Hit]:
         """Segments that hold a gate and, while something is open, all others, in order."""

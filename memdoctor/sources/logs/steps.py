@@ -1,186 +1,142 @@
 """Step lines: what a training loop prints once per iteration or log interval, kept as compact columns.
 
 Read are Megatron-LM's and Megatron-DeepSpeed's iteration line (keyed, so every version's), DeepSpeed's ``step=…, skipped=…`` and
-pipeline line, Hugging Face's ``{'loss': …}`` and the plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``).
+pipeline line, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, and the plain prints that loops of one's own use
+(``iter 3 loss nan … grad_norm inf``). Their shapes are in step_shapes/, and so are those of the lines that stand beside them.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-NAN = math.nan
-KEEP = 4  # lines whose text is kept from the start, and of the first bad ones
-COLUMNS = ("iteration", "loss", "grad_norm", "scale", "lr", "skipped", "nan", "ms")
+from memdoctor.sources.logs.step_shapes import bars, beside, megatron, prints
+from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
+from memdoctor.sources.logs.table import Packed, Table
 
-# Gates: a segment that holds none of them is no step line.
-GATES = (b"elapsed time per iteration", b"skipped=", b"loss", b"grad_norm")
+MOST_ITERATIONS = 1e15  # a number beyond it is no iteration
+KEEP = 4  # lines whose text is kept from the start of a shape, and of its first bad ones
 
-_MEGATRON = re.compile(rb"iteration\s+(\d+)/\s*(\d+) \|(.*)")
-_DEEPSPEED = re.compile(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
-_PIPELINE = re.compile(rb"\bsteps: (\d+) loss: (\S+)")
-_DICT = re.compile(rb"\{(?:['\"]\w+['\"]: [^{}]*)?['\"]loss['\"]: [^{}]*\}")
-_PAIR = re.compile(rb"['\"](\w+)['\"]: ['\"]?([-+\w.]+)")
-_NUMBER = rb"(nan|[-+]?inf(?:inity)?|[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
-_PRINT = re.compile(
-    rb"\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
-    rb"\b(?:train[_/ ]?|lm[_ ])?loss\b['\"]?[ :=]{1,4}" + _NUMBER + rb"\b(?!\s*scal)",
-    re.I,
-)
-_EXTRA = {
-    "grad_norm": re.compile(rb"\bgrad(?:ient)?[_ -]?norm\b['\"]?[ :=]{1,3}" + _NUMBER, re.I),
-    "scale": re.compile(rb"\b(?:loss[_ ]?)?scale\b['\"]?[ :=]{1,3}" + _NUMBER, re.I),
-    "lr": re.compile(rb"\b(?:lr|learning[_ ]rate)\b['\"]?[ :=]{1,3}\[?" + _NUMBER, re.I),
-    "skipped": re.compile(rb"\bskipped\b['\"]?[ :=]{1,3}(\d+)", re.I),
-}
-_MEGATRON_KEYS: Mapping[bytes, str] = {
-    b"lm loss": "loss",
-    b"loss": "loss",
-    b"grad norm": "grad_norm",
-    b"loss scale": "scale",
-    b"learning rate": "lr",
-    b"number of skipped iterations": "skipped",
-    b"number of nan iterations": "nan",
-    b"elapsed time per iteration (ms)": "ms",
-}
+# Gates: a segment that holds none of them is no step line, and none that stands beside one.
+GATES = (megatron.GATE, b"skipped=", b"loss", b"Loss", b"grad_norm", *beside.GATES)
+
+# Array types: a double only where six digits are too few.
+COLUMNS: Mapping[str, str] = {
+    "iteration": "d", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
+    "seqlen": "f", "tflops": "f", "rate": "f", "tokens": "f", "memory": "d", "data": "f", "aux": "f", "bar": "d",
+}  # fmt: skip
+
 _STAMP = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
-Step = dict[str, float]
-
-
-def _number(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return NAN
+__all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_step"]
 
 
 def read_step(raw: bytes) -> tuple[str, Step] | None:
-    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dict, print.
+    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, pipeline, dict, bar, print.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
     """
-    if b"elapsed time per iteration" in raw:
-        match = _MEGATRON.search(raw)
-        if match is not None:
-            step: Step = {"iteration": float(match[1])}
-            for part in match[3].split(b"|"):
-                key, colon, value = part.rpartition(b":")
-                column = _MEGATRON_KEYS.get(key.strip()) if colon else None
-                if column is not None:
-                    step[column] = _number(value)
-                elif (
-                    colon
-                    and "loss" not in step
-                    and key.strip().endswith(b" loss")
-                    and b"mtp" not in key
-                    and b"balanc" not in key
-                    and b"z_" not in key
-                ):
-                    step["loss"] = _number(value)
+    step: Step | None
+    if megatron.GATE in raw:
+        step = megatron.read(raw)
+        if step is not None:
             return "megatron", step
     if b"skipped=" in raw:
-        match = _DEEPSPEED.search(raw)
-        if match is not None:
-            return "deepspeed", {"iteration": float(match[1]), "skipped": float(match[2]), "lr": _number(match[3])}
-    if b"loss" not in raw:
+        step = prints.read_deepspeed(raw)
+        if step is not None:
+            return "deepspeed", step
+    if b"loss" not in raw and b"Loss" not in raw:
         return None
-    match = _PIPELINE.search(raw)
-    if match is not None:
-        return "pipeline", {"iteration": float(match[1]), "loss": _number(match[2])}
-    match = _DICT.search(raw)
-    if match is not None:
-        pairs = {key: _number(value) for key, value in _PAIR.findall(match[0])}
-        if b"loss" in pairs and b"eval_loss" not in pairs and (b"epoch" in pairs or b"step" in pairs or b"learning_rate" in pairs):
-            step = {"loss": pairs[b"loss"]}
-            for key, column in (
-                (b"grad_norm", "grad_norm"),
-                (b"learning_rate", "lr"),
-                (b"step", "iteration"),
-                (b"global_step", "iteration"),
-            ):
-                if key in pairs:
-                    step[column] = pairs[key]
-            return "dict", step
-        return None
-    match = _PRINT.search(raw)
-    if match is not None:
-        step = {"iteration": float(match[1]), "loss": _number(match[2])}
-        for column, pattern in _EXTRA.items():
-            extra = pattern.search(raw, match.start())
-            if extra is not None:
-                step[column] = _number(extra[1])
-        return "print", step
+    for shape, read in _SHAPES:
+        step = read(raw)
+        if step is not None:
+            return shape, step
     return None
 
 
+def bar_before(data: bytes, end: int) -> Step:
+    """The ``bar`` (a count) and pace of the progress bar shortly before the line that begins at ``end``; empty where there is none."""
+    bar = bars.before(data, end)
+    if bar is None or bar["iteration"] >= MOST_ITERATIONS:
+        return {}
+    bar["bar"] = bar.pop("iteration")
+    return bar
+
+
+_SHAPES: tuple[tuple[str, Callable[[bytes], Step | None]], ...] = (
+    ("pipeline", prints.read_pipeline),
+    ("dict", prints.read_dict),
+    ("bar", bars.read),
+    ("print", prints.read_print),
+)
+
+
 class Series:
-    """The step lines of one file, a column each, in reading order. Absent values are NaN with a bit set in ``absent``.
+    """The step lines of one file, a table for each shape, in reading order; and the tables of what stands beside them.
 
-    ``seq`` is the reading order of the line, ``epoch`` its time (NaN where it prints none), ``line`` its number. ``kept`` holds the text
-    of a few lines worth showing: the first ones, the first with a loss or norm that is no number, and the last.
+    Read without a shape's name it is the main one: the shape that tells the most losses. ``kept`` holds the text of a few lines worth
+    showing: the first ones of each shape, the first with a loss or norm that is no number, and the last.
     """
-
-    __slots__ = ("_bad", "_minutes", "_total", "absent", "columns", "epoch", "kept", "last", "line", "path", "seq", "shapes")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.seq = array("q")
-        self.line = array("q")
-        self.epoch = array("d")
-        self.absent = array("B")
-        self.columns: dict[str, array[float]] = {name: array("d") for name in COLUMNS}
-        self.shapes: dict[str, int] = {}
+        self.tables: dict[str, Table] = {}
+        self.beside = beside.Beside()
         self.kept: dict[int, bytes] = {}
-        self.last: bytes = b""
-        self._bad = 0
-        self._total = 0.0
+        self._last: dict[str, tuple[int, bytes]] = {}
+        self._bad: dict[str, int] = {}
+        self._total: dict[str, float] = {}
+        self._base: int | None = None  # the place of the file in the reading order
         self._minutes: dict[bytes, float] = {}
 
-    def __len__(self) -> int:
-        return len(self.seq)
+    @property
+    def shapes(self) -> dict[str, int]:
+        return {shape: len(table) for shape, table in self.tables.items()}
 
-    def add(self, shape: str, step: Step, seq: int, line: int, raw: bytes, parse: Callable[[str], float | None]) -> None:
-        """Keep one step. ``parse`` turns the text of a minute ("2025-01-01 10:00") into epoch seconds."""
-        count = self.shapes.get(shape, 0) + 1
-        self.shapes[shape] = count
-        if shape == "deepspeed" and self.shapes.get("print", 0) > 0:
-            return  # the loop's own print tells of the same steps, and has the loss
-        if "iteration" not in step:
-            step["iteration"] = float(count)
+    @property
+    def main(self) -> str | None:
+        """The shape that tells the most losses; progress bars, which are drawn over and over, only where nothing else tells a fifth as many."""
+        best: tuple[int, int] | None = None
+        main = None
+        for shape, table in self.tables.items():
+            rows = len(table) if shape != "bar" else len(table) // 5
+            known = (rows if "loss" in table.spoken else 0, rows)
+            if best is None or known > best:
+                best, main = known, shape
+        return main
+
+    def __len__(self) -> int:
+        main = self.main
+        return 0 if main is None else len(self.tables[main])
+
+    def add(self, shape: str, step: Step, seq: int, line: int, raw: bytes, parse: Callable[[str], float | None]) -> int:
+        """Keep one step and return its iteration. ``parse`` turns the text of a minute ("2025-01-01 10:00") into epoch seconds."""
+        table = self.tables.get(shape)
+        if table is None:
+            table = self.tables[shape] = Table(COLUMNS)
+            self._base = seq - (line << 8)
+        iteration = step.get("iteration", NAN)
+        if not iteration < MOST_ITERATIONS:
+            iteration = step["iteration"] = float(len(table) + 1)
+        elif shape == "bar" and len(table) and table.latest("iteration") == iteration:
+            return int(iteration)  # the same step, drawn again
         if shape != "megatron" and "skipped" in step:
             total = step["skipped"]
-            step["skipped"] = max(0.0, total - self._total)
-            self._total = total
-        missing = 0
-        for bit, name in enumerate(COLUMNS):
-            value = step.get(name)
-            if value is None:
-                missing |= 1 << bit
-                value = NAN
-            self.columns[name].append(value)
-        self.absent.append(missing)
-        self.seq.append(seq)
-        self.line.append(line)
-        self.epoch.append(self._time(raw, parse))
+            step["skipped"] = max(0.0, total - self._total.get(shape, 0.0))
+            self._total[shape] = total
+        table.add(line, self.time(raw, parse), step)
+        count = len(table)
         bad = not (math.isfinite(step.get("loss", 0.0)) and math.isfinite(step.get("grad_norm", 0.0))) or step.get("skipped", 0.0) > 0
-        if len(self.seq) <= KEEP or (bad and self._bad < KEEP):
-            self._bad += bad
+        if count <= KEEP or (bad and self._bad.get(shape, 0) < KEEP):
+            self._bad[shape] = self._bad.get(shape, 0) + bad
             self.kept[line] = raw[:600]
-        self.last = raw
+        self._last[shape] = line, raw
+        return int(step.get("bar", iteration))
 
-    def text(self, index: int) -> str:
-        """The line of a step as read, '' where it was not kept."""
-        raw = self.last if index == len(self) - 1 else self.kept.get(self.line[index], b"")
-        return raw.decode("utf-8", "replace")
-
-    def is_absent(self, index: int, name: str) -> bool:
-        return bool(self.absent[index] & (1 << COLUMNS.index(name)))
-
-    def _time(self, raw: bytes, parse: Callable[[str], float | None]) -> float:
+    def time(self, raw: bytes, parse: Callable[[str], float | None]) -> float:
+        """Epoch seconds of the stamp that a line begins with; NaN where it has none."""
         match = _STAMP.search(raw, 0, 64)
         if match is None:
             return NAN
@@ -193,3 +149,24 @@ class Series:
             self._minutes.clear() if len(self._minutes) > 64 else None
             self._minutes[minute] = start
         return start + float(match[3].replace(b",", b"."))
+
+    def text(self, line: int) -> str:
+        """The line with this number as read, '' where it was not kept."""
+        raw = self.kept.get(line)
+        if raw is None:
+            raw = next((raw for number, raw in self._last.values() if number == line), b"")
+        return raw[:600].decode("utf-8", "replace")
+
+    def seq(self, line: int) -> int:
+        """The place of a line in the reading order of all files."""
+        return (self._base or 0) + (line << 8)
+
+    def __iter__(self) -> Iterator[tuple[str, Table]]:
+        return iter(self.tables.items())
+
+    def column(self, name: str) -> Packed:
+        """A column of the main shape. Raises KeyError where there is no step line at all."""
+        main = self.main
+        if main is None:
+            raise KeyError(name)
+        return self.tables[main].column(name)

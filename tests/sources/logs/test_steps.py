@@ -86,8 +86,9 @@ def test_a_missing_loss_is_absent_and_a_printed_nan_is_not() -> None:
         step = read_step(raw)
         assert step is not None
         series.add(step[0], step[1], number, number + 1, raw, lambda minute: 0.0)
-    assert [series.is_absent(i, "loss") for i in range(3)] == [False, True, False]
-    assert series.epoch[0] == pytest.approx(56.627582)
+    table = series.tables["megatron"]
+    assert [table.is_absent(i, "loss") for i in range(3)] == [False, True, False]
+    assert table.epoch[0] == pytest.approx(56.627582)
     assert series.text(2).startswith(" [2026-11-29")
 
 
@@ -98,5 +99,5 @@ def test_skipped_steps_count_from_line_to_line() -> None:
         step = read_step(raw)
         assert step is not None
         series.add(step[0], step[1], number, number + 1, raw, lambda minute: None)
-    assert list(series.columns["skipped"]) == [0, 1, 2, 0]
-    assert math.isnan(series.epoch[0])
+    assert list(series.column("skipped").slice(0, 4)) == [0, 1, 2, 0]
+    assert math.isnan(series.tables["print"].epoch[0])

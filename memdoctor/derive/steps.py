@@ -1,0 +1,162 @@
+"""The step lines of one attempt in one file, column by column."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from memdoctor.model import FileRead, StepMark
+
+HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
+BARS = 0.8  # share of lines with a progress bar before them from which on its count is the iteration
+
+
+class Steps:
+    """Rows ``first`` to ``last`` (half open) of the main shape of a file's series."""
+
+    def __init__(self, file: FileRead, first: int, last: int) -> None:
+        self.file, self.series, self.first, self.last = file, file.series, first, last
+        self.shape: str = self.series.main
+        self.table = self.series.tables[self.shape]
+        self._columns: dict[str, array[Any]] = {}
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def has(self, name: str) -> bool:
+        """True where some line of the file tells ``name``."""
+        return name in self.table.spoken or (name == "skipped" and "deepspeed" in self.series.tables)
+
+    def column(self, name: str) -> array[Any]:
+        """The values of a column; NaN where a line tells none."""
+        found = self._columns.get(name)
+        if found is None:
+            if name == "iteration":
+                found = self._iterations()
+            elif name == "skipped" and name not in self.table.spoken and self.shape != "deepspeed" and "deepspeed" in self.series.tables:
+                found = self._skipped_beside()
+            else:
+                found = self.table.column(name).slice(self.first, self.last)
+            self._columns[name] = found
+        return found
+
+    def absent(self, name: str) -> array[Any]:
+        """For each row something other than 0 where the line does not tell ``name``."""
+        key = f"absent {name}"
+        found = self._columns.get(key)
+        if found is None:
+            bit = self.table.bit(name)
+            masks = self.masks
+            found = self._columns[key] = (
+                array("B", [1 if mask & bit else 0 for mask in masks])
+                if len(set(masks)) > 1
+                else (array("B", [1 if len(masks) and masks[0] & bit else 0]) * len(self))
+            )
+        return found
+
+    @property
+    def masks(self) -> array[Any]:
+        self.table.pack()
+        found: array[Any] = self.table.absent.slice(self.first, self.last)
+        return found
+
+    @property
+    def lines(self) -> array[Any]:
+        self.table.pack()
+        found: array[Any] = self.table.line.slice(self.first, self.last)
+        return found
+
+    @property
+    def epochs(self) -> array[Any]:
+        self.table.pack()
+        found: array[Any] = self.table.epoch.slice(self.first, self.last)
+        return found
+
+    def line(self, row: int) -> int:
+        """The number of the line of a row; rows count from 0 within these steps."""
+        self.table.pack()
+        return int(self.table.line[self.first + row])
+
+    def epoch(self, row: int) -> float:
+        self.table.pack()
+        return float(self.table.epoch[self.first + row])
+
+    def text(self, row: int) -> str:
+        found: str = self.series.text(self.line(row))
+        return found
+
+    def seq(self, row: int) -> int:
+        found: int = self.series.seq(self.line(row))
+        return found
+
+    def marks(self, rank: int | None) -> list[StepMark]:
+        count, iterations = len(self), self.column("iteration")
+        stride = max(1, (count - HEAD - TAIL) // BETWEEN)
+        chosen = sorted({*range(min(count, HEAD)), *range(0, count, stride), *range(max(0, count - TAIL), count)})
+        epochs = {row: self.epoch(row) for row in chosen}
+        return [
+            StepMark(self.seq(row), self.file.path, rank, int(iterations[row]), None if math.isnan(epochs[row]) else epochs[row])
+            for row in chosen
+        ]
+
+    def iterations(self) -> tuple[int, int]:
+        column = self.column("iteration")
+        return int(min(column)), int(max(column))
+
+    def _iterations(self) -> array[Any]:
+        """The iterations as printed; for lines that print none the count of the bar before them, where nearly all have one."""
+        own: array[Any] = self.table.column("iteration").slice(self.first, self.last)
+        if "bar" in self.table.spoken:
+            bars = self.table.column("bar").slice(self.first, self.last)
+            if sum(not math.isnan(value) for value in bars) >= BARS * len(bars):
+                return _filled(bars)
+        if any(map(math.isnan, own)):
+            return _filled(own)
+        return own
+
+    def _skipped_beside(self) -> array[Any]:
+        """Skipped steps that DeepSpeed's own lines tell, counted at the next line of these steps."""
+        side = self.series.tables["deepspeed"]
+        numbers, values = side.column("skipped"), self.lines
+        lines = side.line.slice(0, len(side))
+        result = array("f")
+        before = bisect_left(lines, self.line(0)) if len(self) else 0
+        if self.first == 0:
+            before = 0
+        for line in values:
+            after = bisect_left(lines, line, before)
+            result.append(sum(numbers[row] for row in range(before, after)))
+            before = after
+        return result
+
+
+def _filled(values: Sequence[float]) -> array[Any]:
+    """``values`` with each NaN replaced by the value before it."""
+    result, last = array("d"), 0.0
+    for value in values:
+        last = last if math.isnan(value) else value
+        result.append(last)
+    return result
+
+
+def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of: dict[int, int]) -> dict[int, list[Steps]]:
+    """Step lines by attempt. ``starts``: per file the seq at which further attempts begin; ``attempt_of``: a file's first attempt."""
+    result: dict[int, list[Steps]] = {}
+    for file in files:
+        series = file.series
+        if series is None or not len(series):
+            continue
+        table = series.tables[series.main]
+        lines = table.line.slice(0, len(table))
+        bounds = [0]
+        for start in starts.get(file.number, []):
+            bounds.append(max(bounds[-1], bisect_left(lines, start, key=series.seq)))
+        bounds.append(len(lines))
+        for number, (low, high) in enumerate(pairwise(bounds)):
+            if high > low:
+                result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high))
+    return result

@@ -1,0 +1,73 @@
+"""What loops of one's own print beside loss and iteration: norms, rates, times, memory. Each is looked for only where its word stands."""
+
+from __future__ import annotations
+
+import re
+
+from memdoctor.sources.logs.step_shapes.numbers import NAN, Step, number
+
+NUMBER = rb"(nan|[-+]?inf(?:inity)?|[-+]?\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+_SIZES = {b"k": 1024.0, b"m": 1024.0**2, b"g": 1024.0**3, b"t": 1024.0**4}
+
+_PLAIN: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
+    (column, words, re.compile(pattern, re.I))
+    for column, words, pattern in (
+        ("grad_norm", (b"norm", b"Norm"), rb"\b(?:total[_ ]|global[_ ])?g(?:rad(?:ient)?)?[_ -]?norm\b['\"]?[ :=]{1,3}" + NUMBER),
+        ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scale\b['\"]?[ :=]{1,3}" + NUMBER),
+        ("lr", (b"lr", b"LR", b"earning"), rb"\b(?:lr|learning[_ ]rate)\b['\"]?[ :=]{1,3}\[?" + NUMBER),
+        ("skipped", (b"skipped",), rb"\bskipped\b['\"]?[ :=]{1,3}" + NUMBER),
+        ("samples", (b"consumed",), rb"\bconsumed[_ ]samples['\"]?[ :=]{1,3}" + NUMBER),
+        ("batch", (b"global_batch_size",), rb"\bglobal_batch_size['\"]?[ :=]{1,3}" + NUMBER),
+        ("rate", (b"samples",), rb"\bsamples?(?:/s(?:ec)?\b|_per_sec(?:ond)?)['\"]?[ :=]{1,3}" + NUMBER),
+        ("tokens", (b"tok", b"tps"), rb"\b(?:tps|tok(?:en)?s?(?:/s(?:ec)?\b|_per_sec(?:ond)?)\S{0,8})['\"]?[ :=]{1,3}" + NUMBER),
+        ("tflops", (b"flops", b"FLOP"), rb"\bTFLOP\S{0,12}['\"]?[ :=]{1,3}" + NUMBER),
+        ("aux", (b"balanc", b"aux"), rb"\b(?:load_balancing|aux)_loss['\"]?[ :=]{1,3}" + NUMBER),
+    )
+)
+# A time of one step: with a word that says so, or as time per step. A bare "time" counts only in ms: in seconds it is often the time so far.
+_TIME = re.compile(
+    rb"\b(?:(?:step|iter(?:ation)?|batch|train_step)[_ ]?tim(?:e|ing)(?:[_ ]per[_ ]\w{4,9})?|time[_ /](?:per[_ ])?(?:step|iter(?:ation)?|batch)|dt)"
+    rb"(?:[_ ]?(?:in )?\(?(ms|s|sec)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)?\b"
+    rb"|\btime[ :=]{1,3}" + NUMBER + rb" ?ms\b"
+    rb"|" + NUMBER + rb" ?(ms|s|sec)/(?:it|iter|iteration|step|batch)\b",
+    re.I,
+)
+_DATA = re.compile(
+    rb"\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)?(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)\b"
+    rb"|\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER,
+    re.I,
+)
+_MEMORY = re.compile(
+    rb"\b(?:max[_ ]?)?mem(?:ory)?(?:[_ ]?(?:allocated|used|usage|peak))?['\"]?[ :=]{1,3}" + NUMBER + rb" ?([kmgt])i?b\b", re.I
+)
+
+
+def read(raw: bytes, start: int, step: Step) -> None:
+    """Add to ``step`` what stands in ``raw`` from ``start`` on."""
+    for column, words, pattern in _PLAIN:
+        if column not in step and any(word in raw for word in words):
+            match = pattern.search(raw, start)
+            if match is not None:
+                step[column] = grouped(match[1])
+    if b"ime" in raw or b"TIME" in raw or b"s/" in raw or b"dt" in raw:
+        match = _TIME.search(raw, start)
+        if match is not None:
+            step["ms"] = _milliseconds(match[2] or match[4] or match[5], match[1] or match[3] or (b"ms" if match[4] else match[6]))
+    if b"ata" in raw:
+        match = _DATA.search(raw, start)
+        if match is not None:
+            step["data"] = _milliseconds(match[2] or match[5], match[1] or match[3] or match[4])
+    if b"em" in raw:
+        match = _MEMORY.search(raw, start)
+        if match is not None:
+            step["memory"] = grouped(match[1]) * _SIZES[match[2].lower()]
+
+
+def grouped(text: bytes) -> float:
+    """A number that may hold commas between its thousands."""
+    return number(text.replace(b",", b"") if b"," in text else text)
+
+
+def _milliseconds(text: bytes | None, unit: bytes | None) -> float:
+    value = grouped(text) if text is not None else NAN
+    return value if unit is not None and unit.lower() == b"ms" else value * 1000

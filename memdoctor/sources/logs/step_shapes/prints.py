@@ -1,0 +1,79 @@
+"""Step lines of DeepSpeed, of Trainers that print a dict, and of loops of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from memdoctor.sources.logs.step_shapes import extras
+from memdoctor.sources.logs.step_shapes.numbers import Step, number
+
+_DEEPSPEED = re.compile(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
+_PIPELINE = re.compile(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+) samples/sec: (\S+))?")
+_DICT = re.compile(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
+_PAIR = re.compile(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
+_PRINT = re.compile(
+    rb"\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
+    rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?[ :=]{1,4}" + extras.NUMBER + rb"\b(?!\s*scal)",
+    re.I,
+)
+_COUNTS = (b"epoch", b"step", b"global_step", b"iteration", b"learning_rate", b"lr")
+_DICT_KEYS: Mapping[bytes, str] = {
+    b"loss": "loss",
+    b"train_loss": "loss",
+    b"train/loss": "loss",
+    b"train_loss_step": "loss",
+    b"grad_norm": "grad_norm",
+    b"train/grad_norm": "grad_norm",
+    b"learning_rate": "lr",
+    b"lr": "lr",
+    b"step": "iteration",
+    b"global_step": "iteration",
+    b"iteration": "iteration",
+    b"consumed_samples": "samples",
+    b"tokens_per_second": "tokens",
+    b"samples_per_second": "rate",
+    b"aux_loss": "aux",
+    b"load_balancing_loss": "aux",
+}
+_SUMMARY = (b"eval_loss", b"train_runtime", b"test_loss")  # dicts of another kind
+
+
+def read_deepspeed(raw: bytes) -> Step | None:
+    match = _DEEPSPEED.search(raw)
+    return None if match is None else {"iteration": float(match[1]), "skipped": float(match[2]), "lr": number(match[3])}
+
+
+def read_pipeline(raw: bytes) -> Step | None:
+    match = _PIPELINE.search(raw)
+    if match is None:
+        return None
+    step: Step = {"iteration": float(match[1]), "loss": number(match[2])}
+    if match[3] is not None:
+        step.update(ms=1000 * number(match[3]), rate=number(match[4]))
+    return step
+
+
+def read_dict(raw: bytes) -> Step | None:
+    """``{'loss': 2.31, 'grad_norm': 0.51, ...}``; without an iteration where it tells none."""
+    match = _DICT.search(raw)
+    if match is None:
+        return None
+    pairs = dict(_PAIR.findall(match[0]))
+    if any(key in pairs for key in _SUMMARY) or not any(key in pairs for key in _COUNTS):
+        return None
+    step: Step = {}
+    for key, text in pairs.items():
+        column = _DICT_KEYS.get(key)
+        if column is not None and column not in step:
+            step[column] = number(text)
+    return step if "loss" in step else None
+
+
+def read_print(raw: bytes) -> Step | None:
+    match = _PRINT.search(raw)
+    if match is None:
+        return None
+    step: Step = {"iteration": float(match[1]), "loss": extras.grouped(match[2])}
+    extras.read(raw, match.start(), step)
+    return step

@@ -1,0 +1,156 @@
+"""Compact tables of numbers, filled row by row in one pass and read column by column after it.
+
+Rows wait in a buffer and are packed a few thousand at a time, which costs a fraction of appending each number to its column. A column
+that never changes (a loss scale of 1.0, a counter of 0) takes no memory, nor does one that never comes.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+NAN = math.nan
+BATCH = 2_048  # rows packed at a time
+_MOST = 2**32 - 1  # the greatest number of a line that is kept; longer logs end in it
+
+
+class Packed:
+    """One column: ``value`` for every row as long as all are the same, then an array of type ``code``."""
+
+    __slots__ = ("code", "count", "data", "value")
+
+    def __init__(self, code: str, value: float = NAN, count: int = 0) -> None:
+        self.code, self.value, self.count = code, value, count
+        self.data: array[Any] | None = None
+
+    def extend(self, values: Sequence[float]) -> None:
+        if self.data is None:
+            if not self.count:
+                self.value = values[0]
+            if values.count(self.value) == len(values):  # the one NaN of this module is equal to itself here
+                self.count += len(values)
+                return
+            self.data = array(self.code, [self.value]) * self.count
+        self.data.extend(values)
+        self.count += len(values)
+
+    def fill(self, value: float, times: int) -> None:
+        """Append ``value``, ``times`` over."""
+        if self.data is None:
+            if not self.count:
+                self.value = value
+            if value is self.value or value == self.value:
+                self.count += times
+                return
+            self.data = array(self.code, [self.value]) * self.count
+        self.data.extend(array(self.code, [value]) * times)
+        self.count += times
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        if self.data is not None:
+            return self.data[index]
+        if not -self.count <= index < self.count:
+            raise IndexError(index)
+        return self.value
+
+    def slice(self, first: int, last: int) -> array[Any]:
+        """The rows ``first`` to ``last`` (half open) as an array; not a copy where it is the whole column."""
+        if self.data is None:
+            return array(self.code, [self.value]) * max(0, min(last, self.count) - first)
+        return self.data if first == 0 and last >= self.count else self.data[first:last]
+
+    def halve(self) -> None:
+        """Keep every second row, the first among them."""
+        if self.data is not None:
+            self.data = self.data[::2]
+        self.count = (self.count + 1) // 2
+
+
+class Table:
+    """Rows of numbers with the line and the time (epoch seconds, NaN where unknown) of each.
+
+    ``columns`` maps each possible column to its array type. Values that a row does not tell are NaN with a bit set in ``absent``; a NaN
+    that was printed has none.
+    """
+
+    __slots__ = ("_bits", "_columns", "_names", "_rows", "_spoken", "absent", "epoch", "line")
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self.line = Packed("I")
+        self.epoch = Packed("d")
+        self.absent = Packed("I")
+        self._columns = {name: Packed(code) for name, code in columns.items()}
+        self._bits = {name: 1 << bit for bit, name in enumerate(columns)}
+        self._names: tuple[str, ...] = ()
+        self._rows: list[tuple[float, ...]] = []
+        self._spoken: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.line) + len(self._rows)
+
+    def add(self, line: int, epoch: float, row: Mapping[str, float]) -> None:
+        """One row. Keys that are no column of the table are an error."""
+        names = tuple(row)
+        if names != self._names:
+            self.pack()
+            self._names = names
+        self._rows.append((line, epoch, *row.values()))
+        if len(self._rows) >= BATCH:
+            self.pack()
+
+    def pack(self) -> None:
+        """Move what waits in the buffer into the columns; every reader does so first."""
+        rows = self._rows
+        if not rows:
+            return
+        line, epoch, *values = zip(*rows, strict=True)
+        self._rows = []
+        self.line.extend([min(int(number), _MOST) for number in line])
+        self.epoch.extend(epoch)
+        given = dict(zip(self._names, values, strict=True))
+        self._spoken.update(given)
+        missing = 0
+        for name, packed in self._columns.items():
+            own = given.get(name)
+            if own is None:
+                missing |= self._bits[name]
+                packed.fill(NAN, len(rows))
+            else:
+                packed.extend(own)
+        self.absent.fill(missing, len(rows))
+
+    def halve(self) -> None:
+        """Keep every second row, the first among them."""
+        self.pack()
+        for packed in (self.line, self.epoch, self.absent, *self._columns.values()):
+            packed.halve()
+
+    @property
+    def spoken(self) -> Collection[str]:
+        """The columns that at least one row tells."""
+        self.pack()
+        return self._spoken
+
+    def latest(self, name: str) -> float:
+        """The value of the last row; NaN where it tells none."""
+        if self._rows:
+            return self._rows[-1][2 + self._names.index(name)] if name in self._names else NAN
+        packed = self._columns[name]
+        return float(packed[-1]) if len(packed) else NAN
+
+    def column(self, name: str) -> Packed:
+        self.pack()
+        return self._columns[name]
+
+    def is_absent(self, index: int, name: str) -> bool:
+        self.pack()
+        return bool(self.absent[index] & self._bits[name])
+
+    def bit(self, name: str) -> int:
+        """The bit of ``absent`` that stands for ``name``."""
+        return self._bits[name]
