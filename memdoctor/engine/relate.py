@@ -91,7 +91,7 @@ def _failures(cases: Sequence[Case], attempts: Mapping[int, AttemptInfo], run: R
         if status not in ("failed", "killed") and not heads:
             continue
         cause = failures.get(_origin(number, attempts))
-        if cause is not None and cause.root is not None and cause.attempt != number:
+        if cause is not None and cause.root is not None and cause.root.severity == "error" and cause.attempt != number:
             for head in heads:
                 head.explained_by = cause.root
             cause.cases += own
