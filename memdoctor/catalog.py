@@ -300,7 +300,7 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "slow_rank": "int", "fast_rank": "int", "slow": "float", "fast": "float", "bottom": "str", "ranks_text": "str"},
         {"slow_over_fast": _ratio("slow", "fast")},
     ),
-    "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline waited for its neighbours.", {"name": "str", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}),
+    "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline computed (name: compute) or waited for its neighbours (name: wait).", {"name": "str", "forward": "ms", "backward": "ms", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}),
     "stage.time": Kind("Compute time of a pipeline stage in one step, the median of its ranks (derived).", {"stage": "int", "seconds": "float", "ranks": "list", "layers": "int"}),
     "stage.uneven": Kind(
         "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",
@@ -450,7 +450,7 @@ KINDS: Mapping[str, Kind] = {
         "An address that the ranks meet at; name: master, host.",
         {"name": "str", "address": "str", "port": "int", "resolved": "list", "resolves": "bool", "loopback": "bool", "here": "bool", "free": "bool", "nodes": "int", "text": "str"},
     ),
-    "env.setting": _probed("An environment variable that matters to training, with its value; ``from``: environment or a file.", {"variable": "str", "value": "str", "from": "str"}),
+    "env.setting": _probed("An environment variable that matters to training, with its value; ``from``: environment or a file; ``absent``: it is a path at which nothing is.", {"variable": "str", "value": "str", "from": "str", "absent": "bool"}),
     "env.variable": _probed(
         "What is wrong with a variable (derived); name: misspelt, unknown, read_otherwise, ignored, refused, removed, renamed, contradiction, leftover, risky, device_list, no_interface, no_file.",
         {"name": "str", "variable": "str", "value": "str", "read": "str", "meant": "str", "text": "str", "use": "str", "other": "str", "ranks": "int"},

@@ -1,0 +1,125 @@
+"""All probes at once, each in a thread of its own: one that hangs or fails costs its time limit and its own facts. The door of this package."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memdoctor.errors import InputError, MemdoctorError
+from memdoctor.model import Fact, Skip
+from memdoctor.sources.probes import disks, gpu, host, locks, network, python, variables, xids
+from memdoctor.sources.probes.notebook import Notebook, host_name, say
+from memdoctor.sources.probes.request import Request
+
+LIGHT = 10.0  # seconds for a probe that only reads files; more only where a file system or a name server hangs
+GRACE = 4.0  # seconds beyond its own limit that a probe with a child gets to clean up
+BUSY_SHARE = 0.1  # of a GPU's memory: above it nothing is run on it
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """``limit`` is in seconds; ``run`` None: it is done together with another one."""
+
+    name: str
+    what: str
+    kinds: tuple[str, ...]
+    limit: float
+    run: Callable[[Notebook, Request], None] | None = None
+
+
+PROBES: Mapping[str, Probe] = {
+    probe.name: probe
+    for probe in (
+        Probe("host", "memory, /dev/shm, CPUs, limits of a process, kernel parameters", host.KINDS, LIGHT, host.probe),
+        Probe("disks", "room in the places where a job writes", disks.KINDS, LIGHT, disks.probe),
+        Probe(
+            "gpu", "GPUs through the NVIDIA driver: memory, errors, clocks, links, who holds them", gpu.KINDS, gpu.LIMIT + GRACE, gpu.probe
+        ),
+        Probe("xids", "Xids in the kernel log of this boot", xids.KINDS, LIGHT, xids.probe),
+        Probe("python", "torch and the packages around it, compilers, CUDA libraries", python.STACK_KINDS, python.LIMIT + GRACE),
+        Probe("kernels", "fused kernels, tried on tiny tensors", python.KERNEL_KINDS, python.LIMIT + GRACE),
+        Probe("locks", "locks that a killed build of an extension left behind", locks.KINDS, LIGHT, locks.probe),
+        Probe("variables", "environment variables of NCCL, PyTorch, CUDA and the launchers", variables.KINDS, LIGHT, variables.probe),
+        Probe("network", "interfaces, RDMA devices, MASTER_ADDR and MASTER_PORT", network.KINDS, LIGHT, network.probe),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the probes of one host yielded. ``ran`` are the names of those that were asked for."""
+
+    host: str
+    facts: tuple[Fact, ...]
+    skips: tuple[Skip, ...]
+    ran: tuple[str, ...]
+    expect_gpus: int | None = None
+
+
+def chosen(only: Sequence[str]) -> tuple[str, ...]:
+    """The probes to run, in their order. Raises InputError for a name that is none."""
+    for name in only:
+        if name not in PROBES:
+            raise InputError(f"--only {name}: there is no such check; there are: {', '.join(PROBES)}")
+    return tuple(name for name in PROBES if not only or name in only)
+
+
+def collect(names: Sequence[str], request: Request) -> Collected:
+    """Run the probes and wait for each as long as it may take."""
+    here = host_name()
+    books = {name: Notebook(name, here) for name in names}
+    begun = time.monotonic()
+    threads = {name: _start(books[name], request, probe.run) for name, probe in PROBES.items() if name in books and probe.run is not None}
+    if "python" in books or "kernels" in books:
+        stack, kernels = books.get("python"), books.get("kernels")
+        if kernels is not None:  # where to try kernels is known once the GPUs are
+            request = replace(request, busy=_busy(books, threads, request, begun))
+        thread = _start(stack or kernels or books[names[0]], request, lambda _, request: python.probe(stack, kernels, request), kernels)
+        threads.update({name: thread for name in ("python", "kernels") if name in books})
+    facts: list[Fact] = []
+    skips: list[Skip] = []
+    for name in names:
+        limit = (request.timeout + GRACE if request.timeout is not None else PROBES[name].limit) + (begun - time.monotonic())
+        threads[name].join(max(0.0, limit))
+        book = books[name]
+        if threads[name].is_alive():
+            where = f" at {book.at}" if book.at else ""
+            book.skip(f"it did not end within {request.timeout or PROBES[name].limit:g} s{where}", *PROBES[name].kinds)
+        facts += book.facts
+        skips += book.skips
+    numbered = tuple(replace(fact, seq=number) for number, fact in enumerate(facts))
+    return Collected(here, numbered, tuple(dict.fromkeys(skips)), tuple(names), request.expect_gpus)
+
+
+def _start(book: Notebook, request: Request, run: Callable[[Notebook, Request], None], *further: Notebook | None) -> threading.Thread:
+    def call() -> None:
+        try:
+            run(book, request)
+        except MemdoctorError:
+            raise
+        except Exception as error:  # a fault of ours in one probe must not cost the others
+            for one in (book, *further):
+                if one is not None:
+                    one.skip(f"failed{f' at {one.at}' if one.at else ''}: {say(error)}", *PROBES[one.probe].kinds)
+
+    thread = threading.Thread(target=call, name=f"probe {book.probe}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _busy(books: Mapping[str, Notebook], threads: Mapping[str, threading.Thread], request: Request, begun: float) -> tuple[str, ...] | None:
+    """UUIDs of GPUs that somebody uses; None where that is not known, because the GPUs were not looked at or do not answer."""
+    if "gpu" not in books:
+        return None
+    limit = (request.timeout or gpu.LIMIT) + GRACE
+    threads["gpu"].join(max(0.0, begun + limit - time.monotonic()))
+    devices = [fact.fields for fact in list(books["gpu"].facts) if fact.kind == "gpu.device"]
+    if threads["gpu"].is_alive() or any("used" not in fields for fields in devices):
+        return None
+    return tuple(
+        str(fields.get("uuid"))
+        for fields in devices
+        if fields.get("processes") or (fields.get("used", 0) - (fields.get("reserved") or 0)) > BUSY_SHARE * fields.get("memory", 1)
+    )

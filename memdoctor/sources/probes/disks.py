@@ -1,0 +1,73 @@
+"""Places where a job writes: room, files, read-only mounts. Apart from the other readings because a dead network file system hangs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from memdoctor import units
+from memdoctor.sources.probes.notebook import Notebook, read_text, say
+from memdoctor.sources.probes.request import Request
+
+KINDS = ("host.disk",)
+
+
+def probe(notes: Notebook, request: Request) -> None:
+    mounts = read_text("/proc/self/mounts") or ""
+    seen: set[int] = set()
+    for name, path in places(dict(request.environ)).items():
+        notes.at = path
+        there = _existing(path)
+        try:
+            status, stats = os.stat(there), os.statvfs(there)
+        except OSError as error:
+            notes.skip(f"{path}: {say(error)}")
+            continue
+        read_only = bool(stats.f_flag & os.ST_RDONLY)
+        if status.st_dev in seen and not read_only:
+            continue
+        seen.add(status.st_dev)
+        size, free = stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize
+        filesystem = _filesystem(mounts, there)
+        excerpt = f"{units.format_size(free)} of {units.format_size(size)} free" + (f" ({filesystem})" if filesystem else "")
+        notes.add(
+            "host.disk", path=path, excerpt=excerpt + (", mounted read-only" if read_only else ""), name=name, path_=path, filesystem=filesystem,
+            size=size, free=free, files_free=stats.f_favail if stats.f_files else None, read_only=read_only,
+        )  # fmt: skip
+    notes.at = ""
+
+
+def places(environ: dict[str, str]) -> dict[str, str]:
+    """name -> folder, the ones that matter most first; several may lie on one file system."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return {
+        "tmp": environ.get("TMPDIR") or "/tmp",
+        "cache": cache,
+        "extensions": environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(cache, "torch_extensions"),
+        "triton": environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton"),
+        "huggingface": environ.get("HF_HOME") or os.path.join(cache, "huggingface"),
+        "home": home,
+        "work": os.getcwd(),
+    }
+
+
+def _existing(path: str) -> str:
+    """``path``, or the nearest folder above it that is there."""
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def _filesystem(mounts: str, path: str) -> str | None:
+    """The type of the file system that ``path`` lies on."""
+    path = os.path.realpath(path)
+    best, type_ = "", None
+    for line in mounts.splitlines():
+        parts = line.split(" ")
+        if len(parts) < 3:
+            continue
+        place = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), parts[1])
+        if (path == place or path.startswith(place.rstrip("/") + "/")) and len(place) >= len(best):
+            best, type_ = place, parts[2]
+    return type_

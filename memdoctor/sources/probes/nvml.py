@@ -1,0 +1,104 @@
+"""Reading GPUs through NVML, in a process of its own: ``python -m memdoctor.sources.probes.nvml`` prints one JSON object a line.
+
+Lines: {"at": ...} before each part, so that a hang has a place; {"count": n}; {"kind", "fields", "path", "excerpt"} for each fact;
+{"lost": gpu, ...} for a GPU that does not answer; {"init": code, "text"} where NVML cannot be started; {"done": true} at the end.
+Calls that a GPU or driver does not know leave their fields out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from memdoctor.sources.probes.notebook import read_text
+from memdoctor.sources.probes.nvml_asking import Gone, Gpu, say, text_of
+from memdoctor.sources.probes.nvml_reading import describe, read_gpu
+
+_ANCESTORS = {0: "internal", 10: "switch", 20: "switches", 30: "bridge", 40: "node", 50: "system"}
+_P2P = {0: "ok", 1: "chipset", 2: "topology", 3: "disabled", 4: "old_driver", 5: "not_supported", 6: "unknown"}
+
+
+def read_pairs(gpus: list[Gpu]) -> None:
+    """Every two GPUs: what lies between them, and whether they may talk directly."""
+    for place, one in enumerate(gpus):
+        for other in gpus[place + 1 :]:
+            try:
+                level = _ANCESTORS.get(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.handle))
+                status = one.ask("nvmlDeviceGetP2PStatus", other.handle, 0)
+                links = one.ask("nvmlDeviceGetP2PStatus", other.handle, 2)
+            except Gone:
+                return
+            p2p = _P2P.get(status, "unknown") if status is not None else None
+            path = "nvlink" if links == 0 else level
+            fields = {"gpu": one.number, "peer": other.number, "path": path, "p2p": p2p}
+            excerpt = f"GPU {one.number} and {other.number}: {path or 'distance unknown'}, P2P {p2p or 'unknown'}"
+            if path is not None or p2p is not None:
+                say(
+                    kind="gpu.pair",
+                    path=f"NVML, GPU {one.number} and {other.number}",
+                    excerpt=excerpt,
+                    fields={k: v for k, v in fields.items() if v is not None},
+                )
+
+
+def driver(nvml: Any) -> dict[str, Any]:
+    """Versions of the library and, where /proc shows it, of the kernel module."""
+
+    def ask(name: str) -> Any:
+        say(at=name)
+        try:
+            return getattr(nvml, name)()
+        except nvml.NVMLError:
+            return None
+
+    cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
+    module = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", read_text("/proc/driver/nvidia/version") or "")
+    fields = {
+        "driver": text_of(ask("nvmlSystemGetDriverVersion")),
+        "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
+        "module": module[1] if module else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def main() -> None:
+    import pynvml
+
+    say(at="nvmlInit")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        say(init=int(getattr(error, "value", 999)), text=str(error))
+        return
+    versions = driver(pynvml)
+    say(kind="gpu.driver", path="NVML", excerpt=f"driver {versions.get('driver')}, CUDA {versions.get('cuda')}", fields=versions)
+    say(at="nvmlDeviceGetCount")
+    try:
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        say(init=int(getattr(error, "value", 999)), text=str(error))
+        return
+    gpus: list[Gpu] = []
+    _read_all(pynvml, count, gpus)
+    say(count=len(gpus))
+    read_pairs(gpus)
+    say(at="nvmlShutdown")
+    pynvml.nvmlShutdown()
+    say(done=True)
+
+
+def _read_all(nvml: Any, count: int, gpus: list[Gpu]) -> None:
+    for number in range(count):
+        gpu: Gpu | None = None
+        try:
+            gpu = Gpu(nvml, number)
+            fields = read_gpu(gpu)
+        except Gone as gone:
+            say(lost=number, call=gone.call, code=gone.code, text=gone.text, bus_id=gpu.bus_id if gpu is not None else None)
+            continue
+        say(kind="gpu.device", path=f"NVML, GPU {number}", excerpt=describe(fields), fields=fields)
+        gpus.append(gpu)
+
+
+if __name__ == "__main__":
+    main()
