@@ -12,6 +12,7 @@ from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
+from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
 from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, Timeline
 
@@ -40,6 +41,7 @@ def tell(logs: LogFacts) -> Story:
         marks: list[StepMark] = sorted((mark for part in parts for mark in part.marks(part.file.rank)), key=lambda mark: mark.seq)
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
+        derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))

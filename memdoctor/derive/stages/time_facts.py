@@ -1,0 +1,159 @@
+"""The facts stage.time, stage.uneven (time) and rank.slow of one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from memdoctor import units
+from memdoctor.derive.stages import rank_speed, time
+from memdoctor.derive.stages.expected import Expected
+from memdoctor.derive.stages.grid import Grid
+from memdoctor.derive.stages.job import BECAUSE, Job, name_ranks, proposal_fields
+from memdoctor.derive.stages.proposal import faster, gain_in_time, show_sizes
+from memdoctor.derive.stages.samples import Sample, samples_of
+from memdoctor.derive.stages.spread import Spread, spread_of, waiting
+from memdoctor.memory.cost import bubble
+from memdoctor.model import Fact
+
+
+def time_facts(job: Job) -> list[Fact]:
+    grid = job.grid
+    if grid is None:
+        return []
+    samples = samples_of(job.facts)
+    each = [sample for sample in samples if sample.seconds]
+    if not each:
+        found = spread_of(samples, grid, job.expected) or waiting(job.facts, grid, job.microbatches)
+        return [] if found is None else [_spread(job, grid, found)]
+    verdict = time.judge(each, grid, job.expected)
+    if verdict is None:
+        return []
+    last = each[-1].fact
+    facts = []
+    for stage, seconds in enumerate(verdict.stages):
+        ranks = tuple(sorted(rank for rank in each[-1].seconds if grid.stage(rank) == stage))
+        layers = job.expected.layers[stage] if job.expected is not None else None
+        facts.append(job.fact("stage.time", {"stage": stage, "seconds": seconds, "ranks": ranks, "layers": layers}, last))
+    for slow in verdict.slow:
+        facts.extend(_slow(job, slow, each))
+    if verdict.slowest is not None:
+        facts.append(_uneven_time(job, grid, verdict, last))
+    return facts
+
+
+def _slow(job: Job, slow: time.Slow, samples: Sequence[Sample]) -> list[Fact]:
+    among = f"the other replicas of stage {slow.stage}" if job.grid is not None and job.grid.pp > 1 else "the other ranks"
+    fields = {
+        "slow_ranks": slow.ranks,
+        "stage": slow.stage,
+        "by": slow.by,
+        "seconds": slow.seconds,
+        "peers": slow.peers,
+        "samples": len(samples),
+        "how": slow.among,
+        "text": f"{name_ranks(slow.ranks)} needs {units.format_duration(slow.seconds)} of compute a step, "
+        + (among if slow.among == "replicas" else "stages with the same work")
+        + f" {units.format_duration(slow.peers)}",
+    }
+    return [job.fact("rank.slow", {**fields, "rank": rank}, samples[-1].fact) for rank in slow.ranks]
+
+
+def _uneven_time(job: Job, grid: Grid, verdict: time.Verdict, at: Fact) -> Fact:
+    stages, slowest = verdict.stages, verdict.slowest
+    assert slowest is not None
+    others = [seconds for stage, seconds in enumerate(stages) if stage != slowest]
+    expected, microbatches = job.expected, job.microbatches
+    fields: dict[str, Any] = {
+        "what": "time",
+        "stage": slowest,
+        "other_stage": stages.index(min(stages)),
+        "stages": grid.pp,
+        "most": units.format_duration(stages[slowest]),
+        "least": units.format_duration(median(others)),
+        "over": stages[slowest] / median(others),
+        "per_rank": True,
+        "bubble": _bubble(job, grid, median(stages), microbatches, expected.vpp if expected else 1),
+    }
+    why = why_time(slowest, expected, grid)
+    fields |= {"reason": why, "because": BECAUSE.get(why)}
+    if expected is not None:
+        fields["split"] = show_sizes(expected.sizes, grid.pp)
+        if job.shapes is not None and job.shapes.layout.framework == "megatron-lm":
+            fields |= proposal_fields(faster(stages, expected, microbatches), grid, gain_in_time)
+    return job.fact("stage.uneven", fields, at)
+
+
+def why_time(slowest: int, expected: Expected | None, grid: Grid) -> str:
+    if expected is not None:
+        if expected.layers[slowest] > median(expected.layers):
+            return "layers"
+        if expected.costs is not None and slowest not in (0, grid.pp - 1) and len(set(expected.costs.layers)) > 1:
+            return "moe"
+    return "embedding" if slowest == 0 else "logits" if slowest == grid.pp - 1 else "unknown"
+
+
+def _bubble(job: Job, grid: Grid, compute: float, microbatches: int | None, vpp: int) -> str | None:
+    """How long a stage idles, beside what an even pipeline of this shape would idle."""
+    whole = [fact for fact in job.facts if fact.kind == "timer" and fact.fields.get("name") == "forward-backward"]
+    if not whole or not microbatches:
+        return None
+    values = whole[-1].fields.get("values") or {}
+    texts = [str(value) for value in values.values()]
+    try:
+        step = median(float(text) for text in texts) / 1000
+    except ValueError:
+        return None
+    if step <= 0 or compute >= step:
+        return None
+    ideal = bubble(grid.pp, microbatches, vpp)
+    return f"an average stage idles {100 * (1 - compute / step):.0f} % of the step, an even pipeline of {grid.pp} stages and {microbatches} micro-batches {100 * ideal:.0f} %"
+
+
+def _spread(job: Job, grid: Grid, found: Spread) -> Fact:
+    fields: dict[str, Any] = {
+        "what": "time",
+        "stage": found.stage,
+        "stages": grid.pp,
+        "most": units.format_duration(found.most),
+        "least": units.format_duration(found.least),
+        "over": found.most / found.least if found.least else None,
+        "per_rank": False,
+        "reason": found.reason,
+        "because": found.because or BECAUSE.get(found.reason),
+    }
+    if job.expected is not None:
+        fields["split"] = show_sizes(job.expected.sizes, grid.pp)
+        if found.stages is not None:
+            microbatches = job.microbatches
+            fields |= proposal_fields(faster(found.stages, job.expected, microbatches), grid, gain_in_time)
+    return job.fact("stage.uneven", fields, found.fact)
+
+
+def reported_facts(job: Job) -> list[Fact]:
+    found = rank_speed.reported(job.facts, job.grid)
+    if found is None:
+        return []
+    if found.stage is not None and job.grid is not None:
+        why = why_time(found.stage, job.expected, job.grid)
+        fields: dict[str, Any] = {
+            "what": "time",
+            "stage": found.stage,
+            "stages": job.grid.pp,
+            "over": found.over,
+            "per_rank": True,
+            "reason": why,
+            "because": BECAUSE.get(why),
+            "split": show_sizes(job.expected.sizes, job.grid.pp) if job.expected else None,
+        }
+        return [job.fact("stage.uneven", fields, found.fact)]
+    speed = f" at {100 / found.over:.0f} % of the fastest rank's throughput" if found.over else ""
+    fields = {
+        "slow_ranks": found.ranks,
+        "by": found.over,
+        "samples": found.reports,
+        "how": "report",
+        "text": f"{name_ranks(found.ranks) if found.over else 'ranks ' + units.format_ranks(found.ranks)}: slowest in {found.reports} reports{speed}",
+    }
+    return [job.fact("rank.slow", {**fields, "rank": rank}, found.fact) for rank in found.ranks]

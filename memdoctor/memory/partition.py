@@ -1,0 +1,117 @@
+"""The best way to deal layers to pipeline stages: the greatest cost of a stage as low as can be, then the others alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+Evaluate = Callable[[tuple[int, ...]], list[float]]  # sizes of the chunks → cost of each stage
+
+EXACT = 100_000  # steps that the exact search may take (96 layers on 10 stages): a few tenths of a second
+
+
+NEAR = 1.005  # a split that two plain arguments can say is preferred where it is as good but for this
+
+
+def best_split(layers: int, pp: int, vpp: int, evaluate: Evaluate, start: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of ``pp × vpp`` chunks. Exact without virtual stages, else the best that moving single layers from ``start`` finds.
+
+    Every chunk keeps a layer, but for the last: it may hold the output layer alone.
+    """
+    found = _exact(layers, pp, evaluate) if vpp == 1 and layers * layers * pp <= EXACT else None
+    if found is None:
+        found = _move(start, evaluate)
+    plain = _plain(layers, pp, evaluate) if vpp == 1 else None
+    return plain if plain is not None and max(evaluate(plain)) <= NEAR * max(evaluate(found)) else found
+
+
+def _plain(layers: int, pp: int, evaluate: Evaluate) -> tuple[int, ...] | None:
+    """The best split whose middle stages are alike: what --decoder-first/last-pipeline-num-layers can ask for."""
+    middle = pp - 2
+    candidates = [
+        (first, *([(layers - first - last) // middle] * middle), last)
+        for first in range(1, layers)
+        for last in range(1, layers - first)
+        if middle and (layers - first - last) % middle == 0 and layers - first - last >= middle
+    ]
+    return min(candidates, key=lambda sizes: _value(evaluate(sizes)), default=None)
+
+
+def _value(stages: list[float]) -> tuple[float, float]:
+    return max(stages), sum(cost * cost for cost in stages)
+
+
+def _exact(layers: int, pp: int, evaluate: Evaluate) -> tuple[int, ...] | None:
+    @cache
+    def cost(stage: int, first: int, end: int) -> float:
+        before = [0] * stage
+        if stage:
+            before[0] = first  # whatever lies before: only this stage's cost is looked at
+        after = [0] * (pp - stage - 1)
+        if after:
+            after[-1] = layers - end
+        return evaluate((*before, end - first, *after))[stage]
+
+    def search(limit: float) -> tuple[float, tuple[int, ...]] | None:
+        """Least sum of squares (or, without a limit, least maximum) of the stages, with the split that has it."""
+        best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
+        for stage in range(pp):
+            fresh: dict[int, tuple[float, tuple[int, ...]]] = {}
+            last = stage == pp - 1
+            for first, (value, sizes) in best.items():
+                for end in (layers,) if last else range(first + 1, layers - (pp - stage - 2) + 1):
+                    own = cost(stage, first, end)
+                    if own > limit:
+                        continue
+                    total = value + own * own if limit < math.inf else max(value, own)
+                    if end not in fresh or total < fresh[end][0]:
+                        fresh[end] = (total, (*sizes, end - first))
+            best = fresh
+        return best.get(layers)
+
+    lowest = search(math.inf)
+    if lowest is None:
+        return None
+    even = search(lowest[0] * (1 + 1e-9))
+    return even[1] if even is not None else lowest[1]
+
+
+def _move(start: tuple[int, ...], evaluate: Evaluate) -> tuple[int, ...]:
+    """Move one layer at a time from one chunk to another as long as that helps."""
+
+    sizes, known = start, _value(evaluate(start))
+    for _ in range(sum(start)):
+        best = None
+        for source, size in enumerate(sizes):
+            if size == 0 or (size == 1 and source < len(sizes) - 1):
+                continue
+            for target in range(len(sizes)):
+                if target != source:
+                    moved = list(sizes)
+                    moved[source] -= 1
+                    moved[target] += 1
+                    found = _value(evaluate(tuple(moved)))
+                    if found < (best[0] if best else known) and found < known:
+                        best = (found, tuple(moved))
+        if best is None:
+            return sizes
+        known, sizes = best
+    return sizes
+
+
+def split_flags(sizes: tuple[int, ...], pp: int) -> str:
+    """Megatron-LM's arguments for a split: two plain ones where they can say it, else a layout text."""
+    if len(sizes) == pp and pp >= 2 and 0 not in sizes:
+        middle = set(sizes[1:-1])
+        if len(middle) <= 1:
+            return f"--decoder-first-pipeline-num-layers {sizes[0]} --decoder-last-pipeline-num-layers {sizes[-1]}"
+    return f'--pipeline-model-parallel-layout "{layout_text(sizes)}"'
+
+
+def layout_text(sizes: tuple[int, ...]) -> str:
+    """``(5, 7, 7, 5)`` → ``Et*5|t*7|t*7|t*5L``."""
+    parts = [f"t*{size}" if size > 1 else "t" * size for size in sizes]
+    parts[0] = "E" + parts[0]
+    parts[-1] += "L"
+    return "|".join(parts)
