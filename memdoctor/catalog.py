@@ -306,13 +306,29 @@ KINDS: Mapping[str, Kind] = {
         "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",
         {
             "what": "str", "stage": "int", "other_stage": "int", "stages": "int", "most": "str", "least": "str", "over": "float", "reason": "str", "because": "str",
-            "split": "str", "proposal": "str", "proposal_split": "str", "gain": "str", "bubble": "str", "per_rank": "bool",
+            "split": "str", "proposal": "str", "proposal_split": "str", "gain": "str", "bubble": "str", "per_rank": "bool", "text": "str",
         },
     ),
     "rank.slow": Kind(
         "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived).",
         {"slow_ranks": "list", "stage": "int", "by": "float", "seconds": "float", "peers": "float", "samples": "int", "text": "str", "how": "str"},
     ),
+    "series.divergence": Kind(
+        "A loss that left its trend for good (derived); name: rise (finite to the end), nan (a rise that ends in NaN), norm (only the gradient norm rose before NaN). ``sign`` is what showed it first.",
+        {"name": "str", "before": "float", "after": "float", "ramp": "int", "sign": "str", "sign_iteration": "int", "norm_before": "float", "norm_after": "float", "lr": "float", "lr_before": "float"},
+        {"ratio": _ratio("after", "before")},
+    ),
+    "series.spike": Kind("A loss that leapt far above its trend and came back (derived).", {"before": "float", "peak": "float", "steps": "int", "grad_norm": "float"}, {"ratio": _ratio("peak", "before")}),
+    "series.plateau": Kind("A loss that does not fall (derived); name: lr_zero, constant, high.", {"name": "str", "level": "float", "first": "float", "steps": "int", "lr": "float"}, {"level_over_first": _ratio("level", "first")}),
+    "series.resume_jump": Kind("A loss that begins far higher after a resume than it was for the same iterations (derived). ``over``: it came back.", {"before": "float", "after": "float", "over": "bool", "steps": "int"}, {"ratio": _ratio("after", "before")}),
+    "series.scale_collapse": Kind("A loss scale that fell to the bottom while every step was skipped (derived). ``good``: lines with a step taken before.", {"before": "float", "after": "float", "skipped": "int", "good": "int"}),
+    "series.slowdown": Kind("Steps that take longer than the run's own best (derived); name: step, drift, passing (over by the end).", {"name": "str", "before": "seconds", "after": "seconds", "ratio": "float", "until": "int"}),
+    "series.periodic": Kind("Single steps that are slow at a regular beat (derived); name: evaluation, checkpoint, garbage collection, memory report, unknown.", {"name": "str", "period": "int", "typical": "seconds", "extra": "seconds", "share": "float", "times": "int"}),
+    "series.growth": Kind("Memory that grows step by step up to the end (derived); name: allocated, reserved, device, host. ``full_iteration``: where the capacity is reached if it goes on so.", {"name": "str", "first": "bytes", "last": "bytes", "per_step": "bytes", "capacity": "bytes", "assumed": "bool", "full_iteration": "int"}, {"growth": _ratio("last", "first")}),
+    "series.bound": Kind("What a large part of each step goes to (derived); name: data, offload, communication.", {"name": "str", "share": "float", "seconds": "seconds", "of": "seconds", "timer": "str"}),
+    "series.experts": Kind("A load balancing loss far above the value of even experts (derived).", {"first": "float", "last": "float"}),
+    "series.straggler": Kind("The rank that is the slowest in most reports of --log-straggler (derived).", {"of_rank": "int", "share": "float", "ratio": "float", "reports": "int"}),
+    "memory.flush": Kind("The caching allocator gave memory back and asked for it again within a step.", {"flushes": "int"}),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(
         "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, dump_observed, blocking_wait.",

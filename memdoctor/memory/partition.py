@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import groupby
 
 Evaluate = Callable[[tuple[int, ...]], list[float]]  # sizes of the chunks → cost of each stage
 
 EXACT = 100_000  # steps that the exact search may take (96 layers on 10 stages): a few tenths of a second
-
-
 NEAR = 1.005  # a split that two plain arguments can say is preferred where it is as good but for this
 
 
@@ -110,8 +109,13 @@ def split_flags(sizes: tuple[int, ...], pp: int) -> str:
 
 
 def layout_text(sizes: tuple[int, ...]) -> str:
-    """``(5, 7, 7, 5)`` → ``Et*5|t*7|t*7|t*5L``."""
-    parts = [f"t*{size}" if size > 1 else "t" * size for size in sizes]
-    parts[0] = "E" + parts[0]
-    parts[-1] += "L"
-    return "|".join(parts)
+    """``(5, 7, 7, 5)`` → ``Et*5|t*7|t*7|t*5L``; three or more equal chunks in a row are written once: ``Et*5|(t*7|)*6t*5L``."""
+    text = "E" + _layers(sizes[0]) + "|"
+    for size, run in groupby(sizes[1:-1]):
+        count = len(list(run))
+        text += f"({_layers(size)}|)*{count}" if count > 2 and size else f"{_layers(size)}|" * count
+    return f"{text}{_layers(sizes[-1])}L"
+
+
+def _layers(size: int) -> str:
+    return f"t*{size}" if size > 1 else "t" * size

@@ -37,7 +37,18 @@ class Job:
         known = {key: value for key, value in fields.items() if value is not None}
         rank = known.pop("rank", None)
         event = f"{kind}:{self.attempt}:{known.get('what', '')}:{known.get('stage', '')}:{rank}"
-        return Fact(kind, with_computed(kind, known), at.origin, rank, None, at.time, self.attempt, at.seq, event, at.after)
+        return Fact(kind, with_computed(kind, known), at.origin, rank, self._host(rank), at.time, self.attempt, at.seq, event, at.after)
+
+    def _host(self, rank: int | None) -> str | None:
+        """Where ``rank`` runs, as far as any line tells."""
+        if rank is None:
+            return None
+        for fact in self.facts:
+            if fact.fields.get("of_rank", fact.rank) == rank:
+                host = fact.fields.get("on_host") or fact.host
+                if host is not None:
+                    return str(host)
+        return None
 
     @property
     def microbatches(self) -> int | None:

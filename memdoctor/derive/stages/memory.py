@@ -11,8 +11,8 @@ from memdoctor.derive.stages.grid import Grid
 from memdoctor.memory.stage_memory import StageMemory, activation_units
 from memdoctor.model import Fact
 
-RATIO = 1.3  # the fullest over the emptiest ...
-OVER_MEAN = 1.12  # ... and over the mean: less is what embedding and in-flight micro-batches cost any pipeline
+RATIO = 1.4  # the fullest over the emptiest ...
+OVER_MEAN = 1.15  # ... and over the mean: less is what embedding and in-flight micro-batches cost any pipeline
 LEAST = 1024**3  # bytes: a difference below it frees nothing
 PEERS = 1.3  # a rank over the median of its stage
 

@@ -41,8 +41,12 @@ def memory_facts(job: Job) -> list[Fact]:
             "per_rank": True,
         }
     else:
-        fields = {"stage": uneven.stage, "other_stage": uneven.other, "per_rank": False, **_why_memory(job, grid, stages, uneven.stage)}
-    fields |= {"most": units.format_size(uneven.most), "least": units.format_size(uneven.least), "over": uneven.most / uneven.least}
+        fields = {"stage": uneven.stage, "rank": uneven.fact.rank, "other_stage": uneven.other, "per_rank": False, **_why_memory(job, grid, stages, uneven.stage)}
+    over = f"rank {uneven.rank} holds" if uneven.rank is not None else f"stage {uneven.stage} of {grid.pp} holds"
+    under = f"the other ranks of stage {uneven.stage}" if uneven.rank is not None else f"stage {uneven.other}"
+    most, least = units.format_size(uneven.most), units.format_size(uneven.least)
+    fields["text"] = f"{over} {most} at its peak, {under} {least}"
+    fields |= {"most": most, "least": least, "over": uneven.most / uneven.least}
     return [*found, job.fact("stage.uneven", {"what": "memory", "stages": grid.pp, **fields}, uneven.fact)]
 
 
@@ -57,7 +61,8 @@ def _why_memory(job: Job, grid: Grid, stages: Mapping[int, Mapping[int, Fact]], 
     if expected is not None:
         fields["split"] = show_sizes(expected.sizes, grid.pp)
         if fitted is not None:
-            fields |= proposal_fields(smaller(fitted, expected), grid, gain_in_memory)
+            dies = any(fact.kind == "cuda.oom" for fact in job.facts)
+            fields |= proposal_fields(smaller(fitted, expected, at_any_price=dies), grid, gain_in_memory)
     return fields
 
 
@@ -76,9 +81,11 @@ def _parameters(job: Job, grid: Grid) -> list[Fact]:
         return []
     fields = {
         "what": "parameters",
+        "rank": own[stage].rank,
         "stage": stage,
         "other_stage": other,
         "stages": grid.pp,
+        "text": f"stage {stage} of {grid.pp} holds {counts[stage]:,} parameters, stage {other} {counts[other]:,}",
         "most": f"{counts[stage]:,} parameters",
         "least": f"{counts[other]:,}",
         "over": counts[stage] / counts[other] if counts[other] else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -12,6 +13,7 @@ from memdoctor.memory.cost import Costs, stage_costs, step_cost
 from memdoctor.memory.partition import best_split, split_flags
 from memdoctor.memory.stage_memory import StageMemory
 
+SLOWER = 1.05  # times the slowest stage of today: what a split that saves memory may cost
 LEAST_GAIN = 0.03  # of a step or of the fullest stage: less is not worth a new layout
 
 
@@ -48,10 +50,23 @@ def faster(stages: Sequence[float], expected: Expected, microbatches: int | None
     return _worth(Proposal(sizes, before, after, split_flags(sizes, pp)))
 
 
-def smaller(memory: StageMemory, expected: Expected) -> Proposal | None:
-    """The split whose fullest stage holds least; None where the present one is as good as any."""
-    pp = memory.layout.pp
-    sizes = best_split(sum(expected.sizes), pp, expected.vpp, memory.peaks, expected.sizes)
+def smaller(memory: StageMemory, expected: Expected, *, at_any_price: bool = False) -> Proposal | None:
+    """The split whose fullest stage holds least; None where the present one is as good as any.
+
+    It may not make the slowest stage slower than ``SLOWER``, as far as the model's sizes tell; ``at_any_price``: it may, where a job dies of
+    memory.
+    """
+    pp, costs = memory.layout.pp, expected.costs
+    limit = math.inf if costs is None or at_any_price else SLOWER * max(stage_costs(costs, expected.sizes, pp))
+
+    def evaluate(sizes: tuple[int, ...]) -> list[float]:
+        peaks = memory.peaks(sizes)
+        if costs is None or limit == math.inf:
+            return peaks
+        times = stage_costs(costs, sizes, pp)
+        return [peak if time <= limit else math.inf for peak, time in zip(peaks, times, strict=True)]
+
+    sizes = best_split(sum(expected.sizes), pp, expected.vpp, evaluate, expected.sizes)
     return _worth(Proposal(sizes, max(memory.peaks(expected.sizes)), max(memory.peaks(sizes)), split_flags(sizes, pp)))
 
 

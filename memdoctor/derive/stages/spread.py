@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from memdoctor import units
 from memdoctor.derive.stages.expected import Expected
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.derive.stages.samples import Sample
@@ -22,12 +23,12 @@ class Spread:
     """``stage`` is the one that its work should make the slowest, None where that does not explain the spread."""
 
     stage: int | None
+    text: str
     most: float
     least: float
     reason: str
     fact: Fact
     stages: tuple[float, ...] | None = None
-    because: str = ""
 
 
 def spread_of(samples: Sequence[Sample], grid: Grid, expected: Expected | None) -> Spread | None:
@@ -40,18 +41,27 @@ def spread_of(samples: Sequence[Sample], grid: Grid, expected: Expected | None) 
         return None
     least, most = median(low for low, _ in pairs), median(high for _, high in pairs)
     fact = samples[-1].fact
+    text = f"a step takes {units.format_duration(least)} of compute on the quickest rank and {units.format_duration(most)} on the slowest"
     shares = expected.stages() if expected is not None else None
     if shares is None:
-        return Spread(None, most, least, "unknown", fact)
+        return Spread(None, text, most, least, "unknown", fact)
     slowest = shares.index(max(shares))
     predicted = max(shares) / median(share for stage, share in enumerate(shares) if stage != slowest)
     if predicted - 1 < (most / least - 1) / 2:
-        return Spread(None, most, least, "unknown", fact)
+        return Spread(None, text, most, least, "unknown", fact)
     unit = most / max(shares)
     assert expected is not None
     many = expected.layers[slowest] > median(expected.layers)
     reason = "layers" if many else "logits" if slowest == grid.pp - 1 else "embedding" if slowest == 0 else "moe"
-    return Spread(slowest, most, least, reason, fact, tuple(share * unit for share in shares))
+    return Spread(
+        slowest,
+        f"{text}; by its work that is stage {slowest} of {grid.pp}",
+        most,
+        least,
+        reason,
+        fact,
+        tuple(share * unit for share in shares),
+    )
 
 
 def waiting(facts: Sequence[Fact], grid: Grid, microbatches: int | None) -> Spread | None:
@@ -65,8 +75,8 @@ def waiting(facts: Sequence[Fact], grid: Grid, microbatches: int | None) -> Spre
     even = compute * (grid.pp - 1) / microbatches
     if compute <= 0 or wait < WAIT * even or wait < LEAST_WAIT * compute:
         return None
-    because = (
+    text = (
         f"stage 0 waits {wait / compute:.0%} of its compute time for gradients, an even pipeline ({grid.pp} stages, {microbatches} "
         f"micro-batches) {even / compute:.0%}: a later stage is slower"
     )
-    return Spread(None, compute + wait, compute, "unknown", waited[-1], None, because)
+    return Spread(None, text, compute + wait, compute, "unknown", waited[-1])

@@ -55,7 +55,7 @@ def _slow(job: Job, slow: time.Slow, samples: Sequence[Sample]) -> list[Fact]:
         "how": slow.among,
         "text": f"{name_ranks(slow.ranks)} needs {units.format_duration(slow.seconds)} of compute a step, "
         + (among if slow.among == "replicas" else "stages with the same work")
-        + f" {units.format_duration(slow.peers)}",
+        + f" {units.format_duration(slow.peers)} (median of {len(samples)} reports)",
     }
     return [job.fact("rank.slow", {**fields, "rank": rank}, samples[-1].fact) for rank in slow.ranks]
 
@@ -70,6 +70,8 @@ def _uneven_time(job: Job, grid: Grid, verdict: time.Verdict, at: Fact) -> Fact:
         "stage": slowest,
         "other_stage": stages.index(min(stages)),
         "stages": grid.pp,
+        "text": f"stage {slowest} of {grid.pp} needs {units.format_duration(stages[slowest])} of compute a step, the others "
+        f"{units.format_duration(median(others))}",
         "most": units.format_duration(stages[slowest]),
         "least": units.format_duration(median(others)),
         "over": stages[slowest] / median(others),
@@ -116,12 +118,13 @@ def _spread(job: Job, grid: Grid, found: Spread) -> Fact:
         "what": "time",
         "stage": found.stage,
         "stages": grid.pp,
+        "text": found.text,
         "most": units.format_duration(found.most),
         "least": units.format_duration(found.least),
         "over": found.most / found.least if found.least else None,
         "per_rank": False,
         "reason": found.reason,
-        "because": found.because or BECAUSE.get(found.reason),
+        "because": BECAUSE.get(found.reason),
     }
     if job.expected is not None:
         fields["split"] = show_sizes(job.expected.sizes, grid.pp)
@@ -135,12 +138,14 @@ def reported_facts(job: Job) -> list[Fact]:
     found = rank_speed.reported(job.facts, job.grid)
     if found is None:
         return []
+    speed = f" at {100 / found.over:.0f} % of the fastest rank's throughput" if found.over else ""
     if found.stage is not None and job.grid is not None:
         why = why_time(found.stage, job.expected, job.grid)
         fields: dict[str, Any] = {
             "what": "time",
             "stage": found.stage,
             "stages": job.grid.pp,
+            "text": f"stage {found.stage} of {job.grid.pp} is the slowest on all its replicas" + speed,
             "over": found.over,
             "per_rank": True,
             "reason": why,
@@ -148,12 +153,15 @@ def reported_facts(job: Job) -> list[Fact]:
             "split": show_sizes(job.expected.sizes, job.grid.pp) if job.expected else None,
         }
         return [job.fact("stage.uneven", fields, found.fact)]
-    speed = f" at {100 / found.over:.0f} % of the fastest rank's throughput" if found.over else ""
+    if found.over:
+        text = f"{name_ranks(found.ranks)} is the slowest in {found.reports} reports{speed}"
+    else:
+        text = f"called slow in {found.reports} straggler reports: ranks {units.format_ranks(found.ranks)}"
     fields = {
         "slow_ranks": found.ranks,
         "by": found.over,
         "samples": found.reports,
         "how": "report",
-        "text": f"{name_ranks(found.ranks) if found.over else 'ranks ' + units.format_ranks(found.ranks)}: slowest in {found.reports} reports{speed}",
+        "text": text,
     }
     return [job.fact("rank.slow", {**fields, "rank": rank}, found.fact) for rank in found.ranks]
