@@ -160,6 +160,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that `memdoctor check` looked at. ``summary`` is what it found, or why it could not be looked at; ``diagnoses`` are ids."""
+
+    name: str
+    status: Literal["ok", "wrong", "skipped"]
+    summary: str = ""
+    diagnoses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a command found; every format renders this and nothing else."""
 
@@ -176,6 +186,7 @@ class Report:
     not_checked: tuple[tuple[str, str], ...] = ()
     skips: tuple[Skip, ...] = ()
     series: Mapping[str, Value] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,16 @@ PACKAGE = ROOT / "memdoctor"
 VOCABULARY = {"model", "catalog", "units", "errors", "resources"}
 # part -> what of ours it may import besides itself and, where it is a part proper, the vocabulary
 ARROWS: dict[str, set[str]] = {
-    "cli": {"pipeline", "report", "engine.load", "fixtures"},
+    "cli": {"pipeline", "checkup", "report", "engine.load", "fixtures", "handbook"},
     "pipeline": {"sources", "derive", "engine"},
-    "fixtures": {"pipeline", "engine.yaml_strict", "report.verdict"},
+    "checkup": {"sources", "derive", "engine"},
+    "fixtures": {"pipeline", "checkup", "engine.yaml_strict", "report.verdict", "report.text"},
+    "handbook": {"engine"},
     "sources": {"memory"},
     "derive": {"memory"},  # the arithmetic of sizes: shapes and stages out of the arguments that a log dumps
     "engine": set(),
     "memory": set(),
-    "report": set(),
+    "report": {"handbook.entries", "handbook.remedies", "handbook.tables"},  # plain data about rules and causes
     "model": set(),
     "units": set(),
     "errors": set(),
@@ -32,7 +34,14 @@ ARROWS: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-ONLY_IN = {"click": ("cli/",), "rich": ("report/terminal", "report/progress.py")}
+ONLY_IN = {
+    "click": ("cli/",),
+    "rich": ("report/terminal", "report/progress.py"),
+    "psutil": ("sources/probes/system.py",),
+    "pynvml": ("sources/probes/nvml.py",),
+    "torch": ("sources/probes/inside.py", "repro/"),
+    "deepspeed": ("sources/probes/inside.py", "repro/"),
+}
 NEVER_AT_TOP = {"torch", "pynvml", "psutil", "deepspeed"}
 
 

@@ -12,11 +12,12 @@ from memdoctor.errors import InputError
 
 # name -> (where its command is, one line of help). The help stands here so that listing commands imports none of them.
 COMMANDS = {
+    "check": ("memdoctor.cli.check:check", "Look at the machine and the training environment."),
     "logs": ("memdoctor.cli.logs:logs", "Find the root cause of a failed run in its logs."),
     "rules": ("memdoctor.cli.rules:rules", "List the rules, or test a folder of rules on its fixtures."),
 }
 # Part of the command line for good, and not built yet.
-LATER = ("check", "lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch", "explain", "guide")
+LATER = ("lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch", "explain", "guide")
 
 
 class LazyGroup(click.Group):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from memdoctor import __version__
-from memdoctor.model import Diagnosis, Evidence, Fix, Incident, Report, Run, Stamp
+from memdoctor.model import Check, Diagnosis, Evidence, Fix, Incident, Report, Run, Stamp
 from memdoctor.report.text import valid
 
 SCHEMA_VERSION = 1
@@ -43,7 +43,12 @@ def as_object(report: Report) -> dict[str, Any]:
         "not_checked": [{"rule": rule, "reason": valid(reason)} for rule, reason in report.not_checked],
         "skips": [{"source": valid(skip.source), "reason": valid(skip.reason)} for skip in report.skips],
         "series": _plain(report.series),
+        **({"checks": [_check(check) for check in report.checks]} if report.command == "check" else {}),
     }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {"name": check.name, "status": check.status, "summary": valid(check.summary), "diagnoses": list(check.diagnoses)}
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from memdoctor.model import Report
+from memdoctor.report.terminal_check import check_list
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_parts import consequences, incidents, not_checked, notes, notes_folded, others, root_cause, skips
 from memdoctor.report.terminal_words import ENDINGS, what_was_read
@@ -16,6 +17,10 @@ from memdoctor.report.terminal_words import ENDINGS, what_was_read
 def render(report: Report, *, verbose: int, color: bool, width: int, file: TextIO) -> None:
     """Write ``report`` to ``file``. ``verbose`` 1 unfolds what is folded; ``width`` is in columns, ``file.encoding`` decides on signs."""
     page = Page(width, encoding=getattr(file, "encoding", None) or "utf-8", color=color)
+    if report.command == "check":
+        check_list(page, report, verbose)
+        file.write(page.render())
+        return
     root = next((each for each in report.diagnoses if each.cause == report.root_cause and each.severity != "note"), None)
     if root is None:
         _nothing(page, report)

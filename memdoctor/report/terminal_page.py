@@ -15,7 +15,7 @@ from memdoctor.report.text import visible
 NARROWEST = 40  # columns below which nothing is fitted any more
 WIDEST_PROSE = 100  # longer lines are hard to read
 # What a terminal without these signs gets in their place.
-_PLAIN = {"…": "...", "·": "-", "×": "x", "→": "->", "–": "-", "—": "-", "≥": ">=", "≤": "<=", "’": "'", "≈": "~"}
+_PLAIN = {"…": "...", "·": "-", "×": "x", "→": "->", "–": "-", "—": "-", "≥": ">=", "≤": "<=", "’": "'", "≈": "~", "✓": "+", "✗": "x"}
 
 
 class Page:
@@ -48,7 +48,7 @@ class Page:
             text.append(mark)
         self._put(text)
 
-    def prose(self, text: str, style: str = "", *, indent: int = 0, first: str = "") -> None:
+    def prose(self, text: str, style: str = "", *, indent: int = 0, first: str = "", first_style: str = "") -> None:
         """Words, wrapped at blanks only: a flag or a path in them stays whole. ``first`` stands before the first line."""
         lead = " " * indent + self._fit(visible(first))
         hang = " " * cell_len(lead)
@@ -56,8 +56,11 @@ class Page:
         lines = textwrap.wrap(
             self._fit(visible(text)), width, initial_indent=lead, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
         )
-        for line in lines or ([lead.rstrip()] if first else []):
-            self._put(Text(line, style))
+        for number, line in enumerate(lines or ([lead.rstrip()] if first else [])):
+            shown = Text(line, style)
+            if first_style and number == 0:
+                shown.stylize(first_style, 0, len(lead.rstrip()))
+            self._put(shown)
 
     def heading(self, text: str) -> None:
         self.blank()

@@ -12,6 +12,7 @@ from memdoctor.report.text import visible, visible_lines
 MOST_OTHERS = 8  # further errors and warnings before the rest is folded
 MOST_CONSEQUENCES = 10
 MOST_SKIPS = 8
+MOST_NOT_CHECKED = 3  # rules with one reason that are told by name
 LONGEST_MESSAGE = 500  # characters
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")  # anything else is not put into a line to paste
 
@@ -38,11 +39,11 @@ def _body(page: Page, diagnosis: Diagnosis, verbose: int, *, indent: int) -> Non
     page.blank()
     page.prose(_message(diagnosis, verbose), "bold", indent=indent)
     for evidence in diagnosis.evidence:
-        _evidence(page, evidence, verbose, indent + 2)
+        evidence_line(page, evidence, verbose, indent + 2)
     if diagnosis.why:
         page.blank()
         page.prose(diagnosis.why, indent=indent)
-    _fixes(page, diagnosis, verbose, indent)
+    fixes_list(page, diagnosis, verbose, indent)
     if diagnosis.not_this:
         page.blank()
         page.prose(diagnosis.not_this, indent=indent, first="Not this: ")
@@ -53,7 +54,7 @@ def _message(diagnosis: Diagnosis, verbose: int) -> str:
     return diagnosis.message if verbose or len(diagnosis.message) <= LONGEST_MESSAGE else diagnosis.message[:LONGEST_MESSAGE].rstrip() + "…"
 
 
-def _evidence(page: Page, evidence: Evidence, verbose: int, indent: int) -> None:
+def evidence_line(page: Page, evidence: Evidence, verbose: int, indent: int) -> None:
     place = evidence.path or "(derived)"
     if evidence.line is not None:
         place += f":{evidence.line}"
@@ -68,7 +69,7 @@ def _evidence(page: Page, evidence: Evidence, verbose: int, indent: int) -> None
         page.cropped((place, "dim"), (who, "dim"), f" {text}", indent=indent)
 
 
-def _fixes(page: Page, diagnosis: Diagnosis, verbose: int, indent: int) -> None:
+def fixes_list(page: Page, diagnosis: Diagnosis, verbose: int, indent: int) -> None:
     action = ACTIONS.get(diagnosis.action, "")
     if not diagnosis.fixes and not action:
         return
@@ -104,7 +105,7 @@ def others(page: Page, report: Report, root: Diagnosis, verbose: int) -> None:
             continue
         page.prose(_message(each, verbose), indent=4)
         for evidence in each.evidence[:1]:
-            _evidence(page, evidence, verbose, 4)
+            evidence_line(page, evidence, verbose, 4)
         for fix in each.fixes[:1]:
             page.prose(fix.do, indent=4, first="Fix: ")
             for line in [line for paste in (fix.command, fix.config) if paste for line in visible_lines(paste)]:
@@ -129,7 +130,7 @@ def consequences(page: Page, report: Report, root: Diagnosis, verbose: int) -> N
         page.cropped((each.cause, "bold"), f"{since}: ", f"{known}: " if known else "", each.message, indent=2)
         if verbose:
             for evidence in each.evidence:
-                _evidence(page, evidence, verbose, 4)
+                evidence_line(page, evidence, verbose, 4)
     if len(found) > len(shown):
         page.line(f"and {len(found) - len(shown)} more (-v shows them)", indent=2)
 
@@ -180,12 +181,20 @@ def notes(page: Page, report: Report, verbose: int) -> None:
         page.prose(f"{each.title}{got_over} [{each.cause}]", indent=2)
         page.prose(", ".join([each.message, *where(each, attempts=report.run.attempts)]), indent=4)
         for evidence in each.evidence:
-            _evidence(page, evidence, verbose, 4)
+            evidence_line(page, evidence, verbose, 4)
 
 
 def not_checked(page: Page, report: Report, verbose: int) -> None:
+    """Rules that nothing could feed: those that share a reason are told in one line, unless everything is asked for."""
     if not report.not_checked or not verbose:
         return
     page.heading("Not checked")
+    by_reason: dict[str, list[str]] = {}
     for rule, reason in report.not_checked:
-        page.line(f"{rule}: {reason}", indent=2)
+        by_reason.setdefault(reason, []).append(rule)
+    for reason, rules in by_reason.items():
+        if verbose == 1 and len(rules) > MOST_NOT_CHECKED:
+            page.line(f"{plural(len(rules), 'rule')}: {reason}", indent=2)
+            continue
+        for rule in rules:
+            page.line(f"{rule}: {reason}", indent=2)

@@ -1,0 +1,79 @@
+"""GPUs in the light of the tables: what an architecture can do, how many links a model has, how many GPUs there should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from memdoctor.derive.machine.facts import completed, derived, of_kind, table
+from memdoctor.derive.machine.settings import settings_of
+from memdoctor.model import Fact
+
+_SLOWED = ("hw_slowdown", "hw_thermal", "power_brake", "sw_thermal")
+_FEATURES = ("family", "bf16", "tf32", "fp8", "fp4", "flash2", "flash3")
+
+
+def complete_gpus(facts: Sequence[Fact], expect: int | None) -> list[Fact]:
+    """The facts of one host, with the GPUs completed, the expected number added, and a ``gpu.state`` for each fault that a reading names."""
+    siblings = len(of_kind(facts, "gpu.device"))
+    result = []
+    for fact in facts:
+        if fact.kind == "gpu.device":
+            arch = (table("gpus").get("archs") or {}).get(str(fact.get("arch"))) or {}
+            links = expected_links(str(fact.get("model") or "")) if siblings > 1 and fact.get("mig") is not True else None
+            fact = completed(fact, siblings=siblings, links_expected=links, **{name: arch.get(name) for name in _FEATURES})
+            result += [fact, *states(fact)]
+        elif fact.kind == "gpu.count":
+            number, by = expected(fact, settings_of(facts), expect)
+            result.append(completed(fact, expected=number, by=by))
+        else:
+            result.append(fact)
+    return result
+
+
+def expected_links(model: str) -> int | None:
+    for entry in table("gpus").get("links") or []:
+        if fnmatchcase(model, entry["model"]):
+            return int(entry["links"]) if entry["links"] is not None else None
+    return None
+
+
+def expected(count: Fact, settings: dict[str, str], told: int | None) -> tuple[int | None, str | None]:
+    """How many GPUs should be there and who says so: --expect-gpus, else whoever expects more than are found, else nobody."""
+    if told is not None:
+        return told, "--expect-gpus"
+    found, pci = count.get("found") or 0, count.get("pci")
+    claims: list[tuple[int, str]] = []
+    for name in ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "LOCAL_WORLD_SIZE"):
+        match = re.search(r"(\d+)$", settings.get(name, ""))
+        if match is not None:
+            claims.append((int(match[1]), name))
+    # A container, or a job that got some of the GPUs, still sees the whole PCI bus.
+    if pci and (found == 0 or not (count.get("container") or count.get("confined"))):
+        claims.append((pci, "the PCI bus"))
+    return next((claim for claim in claims if claim[0] > found), claims[0] if claims else (None, None))
+
+
+def states(gpu: Fact) -> list[Fact]:
+    """What a reading of NVML says is wrong, in the words of `nvidia-smi -q`."""
+    named: list[tuple[str, str, float | None]] = []
+    for reason in gpu.get("reasons") or ():
+        if reason in _SLOWED:
+            named.append((reason, f"clocks are held down: {reason.replace('_', ' ')}", None))
+    if gpu.get("ecc_volatile"):
+        named.append(
+            (
+                "ecc_uncorrectable",
+                f"{gpu.get('ecc_volatile')} uncorrectable ECC errors since the last reset",
+                float(gpu.get("ecc_volatile")),
+            )
+        )
+    if gpu.get("remap_pending") or gpu.get("pages_pending"):
+        named.append(("remap_pending", "memory rows wait for a reset to be remapped", None))
+    if gpu.get("remap_failure"):
+        named.append(("remap_failure", "a memory row could not be remapped", None))
+    return [
+        derived("gpu.state", gpu, name=name, gpu=gpu.get("gpu"), bus_id=gpu.get("bus_id"), model=gpu.get("model"), value=value, text=text)
+        for name, text, value in named
+    ]

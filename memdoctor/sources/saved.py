@@ -1,0 +1,156 @@
+"""Facts that `memdoctor check --save` wrote: read back with every field checked against the catalogue, because a file may be anybody's."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memdoctor import catalog
+from memdoctor.errors import InputError
+from memdoctor.model import Fact, InputFile, Origin, Skip
+
+SCHEMA_VERSION = 1
+MOST_BYTES = 64 << 20
+MOST_FACTS = 200_000
+_NUMBERS = ("int", "float", "bytes", "seconds", "ms", "hex")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What one file holds: the facts of one host, what could not be looked at there, and the checks that were made."""
+
+    input: InputFile
+    host: str
+    facts: tuple[Fact, ...]
+    skips: tuple[Skip, ...]
+    ran: tuple[str, ...]
+    expect_gpus: int | None = None
+
+
+def read_saved(paths: Sequence[str]) -> list[Saved]:
+    """The files of ``paths``; a folder stands for the .json files in it. Raises InputError, naming file and fault."""
+    files: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            inside = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".json"))
+            if not inside:
+                raise InputError(f"{path}: no .json file in this folder; `memdoctor check --save FILE` writes one")
+            files += inside
+        else:
+            files.append(path)
+    return [_read(path) for path in dict.fromkeys(files)]
+
+
+def _read(path: str) -> Saved:
+    try:
+        size = os.path.getsize(path)
+        if size > MOST_BYTES:
+            raise InputError(f"{path}: larger than {MOST_BYTES >> 20} MiB; this is no file of saved facts")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        data = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON ({str(error)[:100]}); saved facts are written by `memdoctor check --save FILE`") from error
+    try:
+        return _saved(path, size, text.count("\n"), data)
+    except _Fault as fault:
+        raise InputError(f"{path}: {fault}; saved facts are written by `memdoctor check --save FILE`") from fault
+
+
+class _Fault(Exception):
+    pass
+
+
+def _saved(path: str, size: int, lines: int, data: Any) -> Saved:
+    if not isinstance(data, dict) or not isinstance(data.get("facts"), list):
+        raise _Fault("it holds no list `facts`")
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise _Fault(f"its schema_version is {data.get('schema_version')!r}, this version reads {SCHEMA_VERSION}")
+    if len(data["facts"]) > MOST_FACTS:
+        raise _Fault(f"it holds more than {MOST_FACTS:,} facts")
+    host = _text(data.get("host"), "host")
+    facts = tuple(_fact(entry, number, host) for number, entry in enumerate(data["facts"], 1))
+    skips = tuple(_skip(entry) for entry in _list(data.get("skips", []), "skips"))
+    ran = tuple(_text(name, "an entry of probes") for name in _list(data.get("probes", []), "probes"))
+    expect = data.get("expect_gpus")
+    if expect is not None and (not isinstance(expect, int) or isinstance(expect, bool)):
+        raise _Fault("`expect_gpus` is no whole number")
+    return Saved(InputFile(path, size, lines), host, facts, skips, ran or _ran(facts, skips), expect)
+
+
+def _ran(facts: Sequence[Fact], skips: Sequence[Skip]) -> tuple[str, ...]:
+    names = [fact.origin.source.removeprefix("probe.") for fact in facts] + [skip.source for skip in skips]
+    return tuple(dict.fromkeys(names))
+
+
+def _fact(entry: Any, number: int, host: str) -> Fact:
+    where = f"fact {number}"
+    if not isinstance(entry, dict):
+        raise _Fault(f"{where} is no object")
+    kind = catalog.KINDS.get(entry.get("kind", ""))
+    if kind is None or "probe" not in kind.sources:
+        raise _Fault(f"{where}: no probe yields the kind {entry.get('kind')!r}")
+    fields: dict[str, Any] = {}
+    given = entry.get("fields", {})
+    if not isinstance(given, dict):
+        raise _Fault(f"{where}: `fields` is no object")
+    for name, value in given.items():
+        type_ = kind.fields.get(name)
+        if type_ is None:
+            raise _Fault(f"{where}: {entry['kind']} has no field {name!r}")
+        if value is not None:
+            fields[name] = _value(value, type_, f"{where}, {name}")
+    origin = entry.get("origin", {})
+    if not isinstance(origin, dict):
+        raise _Fault(f"{where}: `origin` is no object")
+    line = origin.get("line")
+    return Fact(
+        entry["kind"],
+        catalog.with_computed(entry["kind"], fields),
+        Origin(
+            _text(origin.get("source", "probe"), f"{where}, origin"),
+            _text(origin["path"], f"{where}, origin") if origin.get("path") is not None else None,
+            line if isinstance(line, int) and not isinstance(line, bool) else None,
+            _text(origin.get("excerpt", ""), f"{where}, origin"),
+        ),
+        host=_text(entry.get("host", host), f"{where}, host"),
+    )
+
+
+def _value(value: Any, type_: str, where: str) -> Any:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if type_ in _NUMBERS and number:
+        return value
+    if type_ == "bool" and isinstance(value, bool):
+        return value
+    if type_ in ("str", "version") and isinstance(value, str):
+        return value
+    if type_ == "list" and isinstance(value, list):
+        return tuple(str(one) for one in value)
+    if type_ == "map" and isinstance(value, Mapping):
+        return dict(value)
+    raise _Fault(f"{where}: {type(value).__name__} where {type_} is wanted")
+
+
+def _skip(entry: Any) -> Skip:
+    if not isinstance(entry, dict):
+        raise _Fault("an entry of `skips` is no object")
+    kinds = tuple(str(kind) for kind in _list(entry.get("kinds", []), "kinds") if str(kind) in catalog.KINDS)
+    return Skip(_text(entry.get("source"), "source"), _text(entry.get("reason"), "reason"), kinds)
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Fault(f"`{what}` is no list")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise _Fault(f"`{what}` is no text")
+    return value
