@@ -14,10 +14,11 @@ from memdoctor.errors import InputError
 COMMANDS = {
     "check": ("memdoctor.cli.check:check", "Look at the machine and the training environment."),
     "logs": ("memdoctor.cli.logs:logs", "Find the root cause of a failed run in its logs."),
-    "rules": ("memdoctor.cli.rules:rules", "List the rules, or test a folder of rules on its fixtures."),
+    "explain": ("memdoctor.cli.explain:explain", "Explain a cause or a rule: what it means, what looks like it, what to do."),
+    "rules": ("memdoctor.cli.rules:rules", "List, show, begin, test and score rules."),
 }
 # Part of the command line for good, and not built yet.
-LATER = ("lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch", "explain", "guide")
+LATER = ("lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch", "guide")
 
 
 class LazyGroup(click.Group):

@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from memdoctor.errors import InputError
+from memdoctor.cli.formats import FORMATS, only
 
-FORMATS = ("text", "json", "markdown", "html", "junit", "sarif")
 BUILT = ("text", "json")
 
 
@@ -30,14 +29,10 @@ class Options:
     no_color: bool
 
 
-def _built(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if value not in BUILT:
-        raise InputError(f"`--format {value}` is not in this version; there are: {', '.join(BUILT)}")
-    return value
-
-
 _OPTIONS = (
-    click.option("--format", type=click.Choice(FORMATS), default="text", show_default=True, callback=_built, help="Form of the report."),
+    click.option(
+        "--format", type=click.Choice(FORMATS), default="text", show_default=True, callback=only(*BUILT), help="Form of the report."
+    ),
     click.option("--output", metavar="FILE", help="Write the report to FILE instead of stdout."),
     click.option(
         "--fail-on",

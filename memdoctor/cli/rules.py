@@ -1,21 +1,23 @@
-"""``memdoctor rules``: see the rules, and test a folder of them."""
+"""``memdoctor rules``: list, show, begin, test and score rules."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from memdoctor.cli import output
-from memdoctor.errors import InputError
+from memdoctor.cli.rules_new import new
+from memdoctor.cli.rules_score import score
+from memdoctor.cli.rules_show import show
+from memdoctor.cli.rules_test import test
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.group(short_help="List the rules, or test a folder of rules on its fixtures.")
+@click.group(short_help="List, show, begin, test and score rules.")
 def rules() -> None:
-    """List the rules, or test a folder of rules on its fixtures."""
+    """List, show, begin, test and score rules."""
 
 
 @rules.command("list")
@@ -33,46 +35,5 @@ def list_(folders: tuple[Path, ...]) -> int:
     return 0
 
 
-@rules.command("test")
-@click.argument("folder", metavar="[DIR]", required=False, type=_FOLDER)
-def test(folder: Path | None) -> int:
-    """Run the fixtures of the rules in DIR (without DIR: of the built-in rules).
-
-    DIR holds the folders rules/ and fixtures/, or is a folder of rules with a folder fixtures/ beside it, or a folder of
-    cases alone. Every case.yaml is run with the built-in rules and those of DIR together; what differs from its expectation
-    is printed.
-    """
-    from memdoctor.fixtures import find_cases, run_case
-    from memdoctor.report.text import visible
-    from memdoctor.resources import rules_dir
-
-    rules_folder, fixtures = _layout(folder or rules_dir())
-    extra = [] if rules_folder is None or rules_folder.samefile(rules_dir()) else [rules_folder]
-    cases = find_cases(fixtures)
-    if not cases:
-        raise InputError(f"no case.yaml under {fixtures}; rules/README.md shows how one is written")
-    failed = total = 0
-    for path in cases:
-        for result in run_case(path, extra):
-            total += 1
-            failed += not result.ok
-            lines = [f"{'ok    ' if result.ok else 'FAILED'}  {_short(path)}:{result.case.line}  {' '.join(result.case.input)}"]
-            lines += [f"          {problem}" for problem in result.problems]
-            output.write(None, "".join(f"{visible(line)}\n" for line in lines))
-    output.write(None, f"{total} {'entry' if total == 1 else 'entries'}, {failed} failed\n")
-    return 1 if failed else 0
-
-
-def _layout(folder: Path) -> tuple[Path | None, Path]:
-    """The folder of rules, if there is one besides the built-in one, and the folder in which the cases lie."""
-    if (folder / "rules").is_dir():
-        return folder / "rules", folder / "fixtures"
-    if next(folder.rglob("case.yaml"), None) is not None:
-        return None, folder
-    return folder, Path(os.path.normpath(folder / ".." / "fixtures"))
-
-
-def _short(path: Path) -> Path:
-    """``path`` as seen from here, where that is shorter."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+for command in (show, new, test, score):
+    rules.add_command(command)
