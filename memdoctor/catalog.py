@@ -327,7 +327,6 @@ KINDS: Mapping[str, Kind] = {
     "series.growth": Kind("Memory that grows step by step up to the end (derived); name: allocated, reserved, device, host. ``full_iteration``: where the capacity is reached if it goes on so.", {"name": "str", "first": "bytes", "last": "bytes", "per_step": "bytes", "capacity": "bytes", "assumed": "bool", "full_iteration": "int"}, {"growth": _ratio("last", "first")}),
     "series.bound": Kind("What a large part of each step goes to (derived); name: data, offload, communication.", {"name": "str", "share": "float", "seconds": "seconds", "of": "seconds", "timer": "str"}),
     "series.experts": Kind("A load balancing loss far above the value of even experts (derived).", {"first": "float", "last": "float"}),
-    "series.straggler": Kind("The rank that is the slowest in most reports of --log-straggler (derived).", {"of_rank": "int", "share": "float", "ratio": "float", "reports": "int"}),
     "memory.flush": Kind("The caching allocator gave memory back and asked for it again within a step.", {"flushes": "int"}),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 from memdoctor.model import FileRead, StepMark
 
 HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
+NEAR = 50  # lines before the first of an attempt in which what stands beside it may be
 BARS = 0.8  # share of lines with a progress bar before them from which on its count is the iteration
 
 
@@ -28,21 +29,30 @@ class Steps:
         return self.last - self.first
 
     def has(self, name: str) -> bool:
-        """True where some line of the file tells ``name``."""
-        return name in self.table.spoken or (name == "skipped" and "deepspeed" in self.series.tables)
+        """True where some line of the file tells ``name``, or a line beside its step lines does."""
+        return name in self.table.spoken or self._side(name) is not None
 
     def column(self, name: str) -> array[Any]:
         """The values of a column; NaN where a line tells none."""
         found = self._columns.get(name)
         if found is None:
+            side = self._side(name) if name not in self.table.spoken else None
             if name == "iteration":
                 found = self._iterations()
-            elif name == "skipped" and name not in self.table.spoken and self.shape != "deepspeed" and "deepspeed" in self.series.tables:
-                found = self._skipped_beside()
+            elif name == "skipped" and side is not None:
+                found = self._sums(side, name)
+            elif side is not None:
+                found = self._last(side, side.column(name))
             else:
                 found = self.table.column(name).slice(self.first, self.last)
             self._columns[name] = found
         return found
+
+    def _side(self, name: str) -> Any:
+        """The table of DeepSpeed's own lines that tells ``name``, where a loop prints its losses by itself."""
+        if name in ("skipped", "lr") and self.shape != "deepspeed":
+            return self.series.tables.get("deepspeed")
+        return self.series.beside.tables.get("throughput") if name == "rate" else None
 
     def absent(self, name: str) -> array[Any]:
         """For each row something other than 0 where the line does not tell ``name``."""
@@ -72,8 +82,16 @@ class Steps:
 
     @property
     def epochs(self) -> array[Any]:
-        self.table.pack()
-        found: array[Any] = self.table.epoch.slice(self.first, self.last)
+        """Times of the lines, NaN where unknown; of DeepSpeed's own lines where the loop prints none."""
+        found = self._columns.get("epoch")
+        if found is None:
+            self.table.pack()
+            found = self.table.epoch.slice(self.first, self.last)
+            side = self.series.tables.get("deepspeed")
+            if self.shape != "deepspeed" and side is not None and len(found) and math.isnan(found[0]) and math.isnan(found[-1]):
+                side.pack()
+                found = self._last(side, side.epoch)
+            self._columns["epoch"] = found
         return found
 
     def line(self, row: int) -> int:
@@ -118,20 +136,24 @@ class Steps:
             return _filled(own)
         return own
 
-    def _skipped_beside(self) -> array[Any]:
-        """Skipped steps that DeepSpeed's own lines tell, counted at the next line of these steps."""
-        side = self.series.tables["deepspeed"]
-        numbers, values = side.column("skipped"), self.lines
+    def _sums(self, side: Any, name: str) -> array[Any]:
+        """What the lines of ``side`` add up to since the line before."""
+        column = side.column(name)
+        return array("f", [sum(column[row] for row in range(first, last)) for first, last in self._between(side)])
+
+    def _last(self, side: Any, column: Any) -> array[Any]:
+        """The last value of ``side`` since the line before; NaN where there is none."""
+        return array("d", [column[last - 1] if last > first else math.nan for first, last in self._between(side)])
+
+    def _between(self, side: Any) -> Iterator[tuple[int, int]]:
+        """For each line of these steps the rows of ``side`` that stand between the line before it and itself (half open)."""
+        side.pack()
         lines = side.line.slice(0, len(side))
-        result = array("f")
-        before = bisect_left(lines, self.line(0)) if len(self) else 0
-        if self.first == 0:
-            before = 0
-        for line in values:
+        before = bisect_left(lines, self.line(0) - NEAR) if self.first else 0
+        for line in self.lines:
             after = bisect_left(lines, line, before)
-            result.append(sum(numbers[row] for row in range(before, after)))
+            yield before, after
             before = after
-        return result
 
 
 def _filled(values: Sequence[float]) -> array[Any]:

@@ -12,6 +12,7 @@ from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
+from memdoctor.derive.series import series_facts
 from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
 from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, Timeline
@@ -49,6 +50,7 @@ def tell(logs: LogFacts) -> Story:
             derived.append(numerics(attempt, part, finished=status == "completed"))
             low, high = part.iterations()
             derived.append(_progress(attempt, part.file.path, low, high, len(part), part.seq(len(part) - 1), part.line(len(part) - 1)))
+    derived.extend(series_facts(steps, facts))
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)))

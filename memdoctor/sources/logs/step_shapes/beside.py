@@ -1,4 +1,4 @@
-"""Lines that stand beside step lines: memory, throughput, timers, the straggler detector, validation, profilers.
+"""Lines that stand beside step lines: memory, throughput, timers, validation, profilers.
 
 Each kind fills a table of its own. ``GATES`` are plain texts, one of which every such line holds.
 """
@@ -26,8 +26,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     # DeepSpeed's throughput line: samples per second of the job, bytes of rank 0.
     "throughput": {"iteration": "d", "rate": "f", "allocated": "d", "max_allocated": "d"},
     "validation": {"iteration": "d", "loss": "f"},
-    # --log-straggler: the least and the greatest round trip (ms) and throughput (TFLOP/s), each with its rank.
-    "straggler": dict.fromkeys("min_ms min_ms_rank max_ms max_ms_rank min_tflops min_tflops_rank max_tflops max_tflops_rank".split(), "f"),
 }  # fmt: skip
 TIMER = {"low": "f", "high": "f"}  # ms, over ranks
 TIMERS = frozenset(
@@ -54,11 +52,10 @@ _TIMES = re.compile(rb"time \(ms\) \| (.*)")
 _TIMER = re.compile(rb"^\s*([\w-]+) \.+: \(?([\d.]+)(?:, ([\d.]+)\))?")
 _VALIDATION = re.compile(rb"loss at iteration (\d+)[^|]*\| *(?:\w+ )?loss value: (\S+)")
 _EVALUATED = re.compile(rb"['\"]eval_loss['\"]: ['\"]?([-+\w.]+)")
-_STRAGGLER = re.compile(rb"\b(M[nx])(Rtt|Etpt)/Rnk: ([\d.]+)\w*/(\d+)")
 
 GATES = (
     b"memory (MB)", b"Max_MA", b"CPU Virtual Memory", b"CurrSamplesPerSec", b"time (ms) | ", b"batch-generator ..", b"forward-backward ..",
-    b"    optimizer ..", b"/Rnk: ", b"loss value: ", b"eval_loss", *profiles.GATES,
+    b"    optimizer ..", b"loss value: ", b"eval_loss", *profiles.GATES,
 )  # fmt: skip
 
 
@@ -152,13 +149,6 @@ class Beside:
             table = self.timers[name.decode()] = Table(TIMER)
         self._keep(table, line, NAN, {"low": low, "high": high})
 
-    def _straggler(self, raw: bytes, line: int, epoch: Callable[[bytes], float], rest: Callable[[], bytes]) -> bool:
-        row: Step = {}
-        for which, what, value, rank in _STRAGGLER.findall(raw):
-            name = ("min_" if which == b"Mn" else "max_") + ("ms" if what == b"Rtt" else "tflops")
-            row[name], row[f"{name}_rank"] = number(value), float(rank)
-        return bool(row) and self._add("straggler", line, epoch(raw), row)
-
     def _validation(self, raw: bytes, line: int, epoch: Callable[[bytes], float], rest: Callable[[], bytes]) -> bool:
         match = _VALIDATION.search(raw)
         return match is not None and self._add("validation", line, epoch(raw), {"iteration": float(match[1]), "loss": number(match[2])})
@@ -183,7 +173,6 @@ _READERS: tuple[tuple[bytes, _Reader], ...] = (
     (b"memory (MB)", Beside._memory),
     (b"Max_MA", Beside._usage),
     (b"CPU Virtual Memory", Beside._host),
-    (b"/Rnk: ", Beside._straggler),
     (b"loss value: ", Beside._validation),
     (b"eval_loss", Beside._evaluated),
     *((gate, Beside._profile) for gate in profiles.GATES),

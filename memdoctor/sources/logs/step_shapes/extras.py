@@ -49,7 +49,7 @@ def read(raw: bytes, start: int, step: Step) -> None:
             match = pattern.search(raw, start)
             if match is not None:
                 step[column] = grouped(match[1])
-    if b"ime" in raw or b"TIME" in raw or b"s/" in raw or b"dt" in raw:
+    if b"ime" in raw or b"iming" in raw or b"TIME" in raw or b"s/" in raw or b"dt" in raw:
         match = _TIME.search(raw, start)
         if match is not None:
             step["ms"] = _milliseconds(match[2] or match[4] or match[5], match[1] or match[3] or (b"ms" if match[4] else match[6]))

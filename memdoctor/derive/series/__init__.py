@@ -1,0 +1,99 @@
+"""Series over time: what no pattern can see. From the step lines of all attempts to facts ``series.*``; the door of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memdoctor.derive.series import bound, growth, loss, pace, resume
+from memdoctor.derive.series.collapse import collapse
+from memdoctor.derive.series.experts import experts
+from memdoctor.derive.series.memory import readings
+from memdoctor.derive.series.naming import name_of_beat
+from memdoctor.derive.series.segments import Segment, segments_of
+from memdoctor.derive.series.telling import Teller
+from memdoctor.derive.steps import Steps
+from memdoctor.model import Fact
+
+__all__ = ["series_facts"]
+
+
+def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> list[Fact]:
+    """All facts that the step lines yield, attempt by attempt. ``facts`` are those of the logs: arguments, phases, OOMs."""
+    result: list[Fact] = []
+    capacity = max((fact.fields["capacity"] for fact in facts if fact.kind == "cuda.oom" and fact.fields.get("capacity")), default=None)
+    before: loss.Losses | None = None
+    for attempt in sorted(attempts):
+        parts = [steps for steps in attempts[attempt] if len(steps)]
+        own = [fact for fact in facts if fact.attempt in (attempt, 0)]
+        if not parts:
+            continue
+        main = _teller_of_losses(parts)
+        for segment in segments_of(main, _loads(own, main)):
+            tell = Teller(attempt, segment.steps)
+            before = _losses(tell, segment, before, result)
+            _pace(tell, segment, own, result)
+        for steps in parts:
+            _memory(Teller(attempt, steps), capacity, result)
+    return result
+
+
+def _teller_of_losses(parts: Sequence[Steps]) -> Steps:
+    """Of many files that tell the same losses one: that with the most lines, then that of the lowest rank."""
+    return max(parts, key=lambda steps: (steps.has("loss"), len(steps), -(steps.file.rank or 0), -steps.file.number))
+
+
+def _loads(facts: Sequence[Fact], steps: Steps) -> list[int]:
+    """Lines of the file at which a checkpoint was loaded."""
+    return [
+        fact.origin.line
+        for fact in facts
+        if fact.kind == "run.phase" and fact.fields.get("name") == "load" and fact.origin.line and fact.origin.path == steps.file.path
+    ]
+
+
+def _losses(tell: Teller, segment: Segment, before: loss.Losses | None, result: list[Fact]) -> loss.Losses | None:
+    if not segment.has("loss"):
+        return before
+    losses = loss.losses_of(segment)
+    fallen = collapse(segment)
+    if fallen is not None:
+        result.append(tell.collapse(segment, fallen))
+    jumped = resume.jump(before, losses) if before is not None else None
+    if jumped is not None:
+        result.append(tell.jump(segment, jumped))
+    diverged = loss.divergence(losses) if fallen is None else None
+    if diverged is not None and not (jumped is not None and diverged.place <= jumped.place + 5):
+        result.append(tell.divergence(segment, diverged))
+    skip = jumped.place if jumped is not None else -1
+    for spike in loss.spikes_of(losses, diverged.place if diverged is not None else None):
+        if spike.place > skip + 2:
+            result.append(tell.spike(segment, spike))
+    stuck = loss.plateau(losses) if diverged is None and fallen is None else None
+    if stuck is not None:
+        result.append(tell.plateau(segment, stuck))
+    uneven = experts(segment)
+    if uneven is not None:
+        result.append(tell.experts(segment, uneven))
+    return losses if len(losses.values) >= 2 else before
+
+
+def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fact]) -> None:
+    found = pace.pace_of(segment)
+    if found is not None:
+        slower = pace.slowdown(found)
+        if slower is not None:
+            result.append(tell.slowdown(segment, slower, found.unit))
+        regular = pace.beat(found)
+        if regular is not None:
+            result.append(tell.beat(segment, regular, name_of_beat(regular, segment, facts), found.unit))
+    result.extend(tell.bound(segment, each) for each in bound.bounds(segment, facts))
+
+
+def _memory(tell: Teller, capacity: float | None, result: list[Fact]) -> None:
+    found = []
+    for each in readings(tell.steps):
+        grown = growth.growth(each.times, each.values, None if each.name == "host" else capacity)
+        if grown is not None:
+            found.append((each, grown))
+    if found:  # the rank that will be full first
+        result.append(tell.growth(*min(found, key=lambda pair: (pair[0].name == "host", pair[1].full or float("inf")))))

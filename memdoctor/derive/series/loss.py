@@ -1,0 +1,207 @@
+"""What the loss does: diverges, spikes, does not fall, or jumps at a resume. Pure: columns in, findings out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memdoctor.derive.series.levels import Rise, rise_to_the_end, smoothing
+from memdoctor.derive.series.robust import line, median, noise, running_median
+from memdoctor.derive.series.segments import Segment
+from memdoctor.derive.series.spikes import Spike, spikes
+
+RISE = 0.2  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
+RISE_TO_NAN = 0.1  # the same, where NaN follows
+NORM_RISE = 2.0  # the gradient norm that tells of a divergence before the loss does: three times its level
+ZEROS = 3  # losses of exactly 0 in a row that stand for NaN (Hugging Face's Trainer shows it so)
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The finite losses of a segment: ``times`` and ``values``, ``places`` in the segment; ``bad`` is the place of the first loss from
+    which on none is finite, None where the last one is."""
+
+    segment: Segment
+    times: list[float]
+    values: list[float]
+    places: list[int]
+    bad: int | None
+
+
+def losses_of(segment: Segment) -> Losses:
+    """Losses that were printed and are finite, up to where they end for good."""
+    loss = segment.values("loss")
+    norm = segment.values("grad_norm") if segment.has("grad_norm") else ()
+    skipped = segment.values("skipped") if segment.has("skipped") else ()
+    count = len(loss)
+    places = [place for place in range(count) if math.isfinite(loss[place])]
+    while len(places) >= ZEROS and loss[places[-1]] == 0 and any(loss[place] > 0 for place in places[:1]):
+        places.pop()
+    end = places[-1] + 1 if places else 0
+    bad = None
+    for place in range(end, count):  # a line without a loss may only be one of skipped steps
+        told = (norm and not math.isnan(norm[place])) or not (skipped and skipped[place] > 0)
+        if told:
+            bad = place
+            break
+    return Losses(segment, [segment.times[place] for place in places], [loss[place] for place in places], places, bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """``name``: rise (finite to the end), nan (a rise that ends in NaN), norm (only the norm rose before NaN).
+
+    ``place`` in the segment; ``onset`` iteration. ``sign``: what showed it first, with its iteration.
+    """
+
+    name: str
+    place: int
+    onset: float
+    before: float
+    after: float
+    ramp: int
+    sign: str | None = None
+    sign_at: float | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+def divergence(losses: Losses) -> Divergence | None:
+    """A loss that left its trend for good."""
+    segment, values = losses.segment, losses.values
+    found: Rise | None = None
+    if len(values) >= 6 and min(values) > 0:
+        if losses.bad is None:
+            found = rise_to_the_end(losses.times, values, ratio=RISE)
+        else:
+            found = rise_to_the_end(losses.times, values, ratio=RISE_TO_NAN, tail=3)
+    norm = _norm_before(losses, losses.places[found.place] if found is not None else None)
+    if found is not None:
+        place = losses.places[found.place]
+        name = "rise" if losses.bad is None else "nan"
+        result = Divergence(name, place, found.onset, found.before, found.after, found.ramp)
+    elif losses.bad is not None and norm is not None and len(values) >= 6:
+        place = norm[0]
+        result = Divergence("norm", place, segment.times[place], median(values[-5:]), values[-1], 0)
+    else:
+        return None
+    return _with_sign(result, segment, norm)
+
+
+def _norm_before(losses: Losses, onset: int | None) -> tuple[int, float, float] | None:
+    """Where the gradient norm leaves its level before the loss ends: place, level, and what it reaches."""
+    segment = losses.segment
+    if not segment.has("grad_norm") or not losses.places:
+        return None
+    norm, end = segment.values("grad_norm"), losses.places[-1] + 1
+    start = max(0, (onset if onset is not None else end) - 400)
+    known = [(place, norm[place]) for place in range(start, end) if math.isfinite(norm[place]) and norm[place] > 0]
+    if len(known) < 10:
+        return None
+    logs = [math.log(value) for _, value in known]
+    tail = 3 if onset is None else max(3, min(len(known) // 4, end - onset))
+    level = median(logs[:-tail])
+    reached = median(logs[-tail:])
+    sigma = max(noise(logs[:-tail]), 0.05)
+    if reached - level < max(math.log(1 + NORM_RISE), 4 * sigma):
+        return None
+    first = len(known) - 1
+    while first > 0 and logs[first - 1] > level + max(2.5 * sigma, 0.3):
+        first -= 1
+    return known[first][0], math.exp(level), math.exp(reached)
+
+
+def _with_sign(found: Divergence, segment: Segment, norm: tuple[int, float, float] | None) -> Divergence:
+    numbers: dict[str, float] = {}
+    sign: str | None = None
+    at: float | None = None
+    if norm is not None:
+        numbers.update(norm_before=norm[1], norm_after=norm[2])
+        sign, at = "gradient norm", segment.times[norm[0]]
+    if segment.has("lr"):
+        lr = segment.values("lr")
+        numbers["lr"] = lr[found.place]
+        first = max(1, found.place - 5)
+        for place in range(first, min(found.place + 2, len(lr))):
+            if lr[place - 1] > 0 and lr[place] > 2 * lr[place - 1] and place > 10:
+                sign, at = "learning rate", segment.times[place]
+                numbers.update(lr_before=lr[place - 1], lr=lr[place])
+    return Divergence(found.name, found.place, found.onset, found.before, found.after, found.ramp, sign, at, numbers)
+
+
+def spikes_of(losses: Losses, until: int | None) -> list[Spike]:
+    """Spikes that came back; ``place`` is that in the segment. None from ``until`` (a place in the segment) on."""
+    return [
+        Spike(losses.places[spike.place], spike.length, spike.before, spike.peak)
+        for spike in spikes(losses.values)
+        if until is None or losses.places[min(spike.place + spike.length, len(losses.places) - 1)] < until
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """``name``: lr_zero (the learning rate is 0), constant (the loss is the same to the last digit), high (far above what is learnt
+    first). ``steps`` iterations long."""
+
+    name: str
+    place: int
+    onset: float
+    level: float
+    first: float
+    steps: float
+    lr: float | None
+
+
+LONG = 300  # iterations without any fall before anybody should worry, and
+MANY = 20  # lines
+HIGH = 0.6  # of the first loss: a guess by frequency alone is below three quarters of one at random, a learning model soon far below half
+FRESH = 4.0  # a first loss from which on weights are taken for random ones: a language model knows nothing yet
+SEEN = 0.05  # a smaller loss that is always the same may only be rounded
+FLAT = 0.01  # of its level that a flat loss may fall over its second half
+
+
+def plateau(losses: Losses) -> Plateau | None:
+    """A loss that does not fall although it should; None also where too little is known."""
+    values, times, segment = losses.values, losses.times, losses.segment
+    count = len(values)
+    if count < MANY or times[-1] - times[0] < LONG or min(values) <= 0:
+        return None
+    lr = segment.values("lr") if segment.has("lr") else ()
+    rate = median([value for value in lr[len(lr) // 2 :] if math.isfinite(value)] or [math.nan]) if lr else math.nan
+    first = median(values[:5])
+    tail = values[count // 2 :]
+    level = median(tail)
+    known = None if math.isnan(rate) else rate
+    if len(set(tail)) == 1 and level >= SEEN:
+        start = next(place for place in range(count - 1, -1, -1) if values[place] != tail[0] or place == 0)
+        return Plateau("constant", losses.places[start], times[start], level, first, times[-1] - times[start], known)
+    if rate == 0 and _flat(times[count // 2 :], tail) and (first >= FRESH or _exact(lr)):
+        start = _since_zero(losses, lr)
+        if times[-1] - segment.times[start] >= LONG:
+            return Plateau("lr_zero", start, segment.times[start], level, first, times[-1] - segment.times[start], 0.0)
+    if first >= FRESH and level >= HIGH * first and _flat(times[count // 2 :], tail):
+        smooth = running_median(values, smoothing(count))
+        start = next(place for place in range(count) if smooth[place] <= level * (1 + 2 * FLAT))
+        if times[-1] - times[start] >= LONG:
+            return Plateau("high", losses.places[start], times[start], level, first, times[-1] - times[start], known)
+    return None
+
+
+def _flat(times: Sequence[float], values: Sequence[float]) -> bool:
+    """True where a straight line through ``values`` falls by no more than a flat loss may, over their whole length."""
+    step = max(1, len(values) // 2_000)
+    start, slope, _ = line(times[::step], values[::step])
+    return slope * (times[-1] - times[0]) > -FLAT * abs(start)
+
+
+def _exact(lr: Sequence[float]) -> bool:
+    """True where a printed 0 is one: learning rates near it were told apart, so it is not only rounded."""
+    known = {value for value in lr if value > 0}
+    return len(known) >= 5 and min(known) < 0.3 * max(known)
+
+
+def _since_zero(losses: Losses, lr: Sequence[float]) -> int:
+    start = len(lr) - 1
+    while start > 0 and lr[start - 1] == 0:
+        start -= 1
+    return start

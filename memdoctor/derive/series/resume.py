@@ -1,0 +1,55 @@
+"""Is the loss after a resume the loss before it? Compared is what was printed for the same iterations or, without any, just before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from memdoctor.derive.series.loss import Losses
+from memdoctor.derive.series.robust import median, noise, spread
+
+FIRST = 3  # lines after the resume that are compared
+JUMP = 0.08  # above what was before, and
+CERTAIN = 6.0  # standard deviations of single lines: what is no chance
+GAP = 0.2  # of the iterations so far that may be missing between the two: a later checkpoint than the log
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """``place`` in the second segment. ``over``: the loss came back to its old level within the segment, after ``steps`` iterations."""
+
+    place: int
+    onset: float
+    before: float
+    after: float
+    over: bool
+    steps: float | None
+
+
+def jump(before: Losses, after: Losses) -> Jump | None:
+    """A loss that begins far above where the same iterations, or those just before, had been."""
+    if len(before.values) < 8 or not after.values or min(before.values) <= 0:
+        return None
+    start, interval = after.times[0], after.segment.interval
+    if start <= before.times[0] + 2 * max(interval, before.segment.interval):
+        return None  # from the beginning again: no resume
+    if start > before.times[-1] + GAP * (before.times[-1] - before.times[0]) + 2 * interval:
+        return None
+    near = [(time, value) for time, value in zip(before.times, before.values, strict=True) if time >= start - 20 * interval]
+    near = near[:40] if len(near) >= 5 else list(zip(before.times, before.values, strict=True))[-20:]
+    values = [value for _, value in near]
+    level, sigma = median(values), max(noise(values), 0.5 * spread(values))
+    count = min(FIRST, len(after.values))
+    first = median(after.values[:count])
+    if first - level < max(JUMP * level, CERTAIN * sigma / math.sqrt(count)):
+        return None
+    back = next(
+        (
+            place
+            for place in range(1, len(after.values) - 1)
+            if median(after.values[max(0, place - 1) : place + 2]) <= level + max(2 * sigma, 0.02 * level)
+        ),
+        None,
+    )
+    steps = after.times[back] - start if back is not None else None
+    return Jump(after.places[0], after.segment.times[after.places[0]], level, first, back is not None, steps)

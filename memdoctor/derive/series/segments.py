@@ -1,0 +1,128 @@
+"""Stretches of step lines without a break: what a restart, a second epoch and several printing ranks do to the row of iterations."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from operator import le
+from typing import Any
+
+from memdoctor.derive.series.robust import median
+from memdoctor.derive.steps import Steps
+
+CROWDED = 0.3  # share of lines that repeat the iteration before from which on several ranks are taken to print
+NEAR = 1.3  # a loss that is at most so much above the end of the epoch before goes on with it
+
+
+class Segment:
+    """Rows of one attempt in one file in which the iteration never falls. ``rows`` are places within ``steps``.
+
+    ``times`` are iterations that grow throughout: those printed, but counted on where each epoch starts from the beginning.
+    """
+
+    def __init__(self, steps: Steps, rows: Sequence[int], groups: Sequence[Sequence[int]] | None = None) -> None:
+        self.steps, self.rows = steps, rows
+        self._groups = groups  # rows of the same iteration, where several ranks print
+        self._values: dict[str, Sequence[float]] = {}
+        self.times: Sequence[float] = self.values("iteration")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def values(self, name: str) -> Sequence[float]:
+        """A column, NaN where a line does not tell it; of several ranks the median."""
+        found = self._values.get(name)
+        if found is None:
+            column = self.steps.column(name)
+            if self._groups is not None and name != "iteration":
+                found = array("d", [_middle([column[row] for row in group]) for group in self._groups])
+            elif isinstance(self.rows, range) and self.rows.step == 1:
+                found = column if len(self.rows) == len(column) else column[self.rows.start : self.rows.stop]
+            else:
+                found = array(column.typecode, [column[row] for row in self.rows])
+            self._values[name] = found
+        return found
+
+    def has(self, name: str) -> bool:
+        return self.steps.has(name)
+
+    def printed(self, place: int) -> int:
+        """The iteration as printed."""
+        return int(self.values("iteration")[place])
+
+    @property
+    def interval(self) -> float:
+        """Iterations from one line to the next, as a rule."""
+        sample = self.times[:2_000]
+        gaps = [after - before for before, after in pairwise(sample) if after > before]
+        return median(gaps) if gaps else 1.0
+
+
+def _middle(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return median(known) if known else math.nan
+
+
+def segments_of(steps: Steps, loads: Sequence[int] = ()) -> list[Segment]:
+    """The segments, in order. Epochs that count from the beginning again make one. ``loads``: lines at which a checkpoint was loaded."""
+    cuts = sorted({bisect_left(steps.lines, line) for line in loads} - {0, len(steps)})
+    if cuts:
+        bounds = [0, *cuts, len(steps)]
+        return [segment for first, last in pairwise(bounds) for segment in segments_of(_part(steps, first, last))]
+    iterations: array[Any] = steps.column("iteration")
+    count = len(iterations)
+    if all(map(le, iterations, islice(iterations, 1, None))):
+        repeated = sum(map(_equal, iterations, islice(iterations, 1, None))) if count > 3 else 0
+        if repeated <= CROWDED * count:
+            return [Segment(steps, range(count))]
+        return [_by_iteration(steps, iterations)]
+    falls = [place for place, (before, after) in enumerate(pairwise(iterations), 1) if after < before]
+    repeated = sum(map(_equal, iterations, islice(iterations, 1, None)))
+    if len(falls) + repeated > CROWDED * count and count > 3:
+        return [_by_iteration(steps, iterations)]
+    bounds = [0, *falls, count]
+    return _joined([Segment(steps, range(first, last)) for first, last in pairwise(bounds)])
+
+
+def _part(steps: Steps, first: int, last: int) -> Steps:
+    return Steps(steps.file, steps.first + first, steps.first + last)
+
+
+def _equal(one: float, other: float) -> bool:
+    return one == other
+
+
+def _by_iteration(steps: Steps, iterations: Sequence[float]) -> Segment:
+    groups: dict[float, list[int]] = {}
+    for row, iteration in enumerate(iterations):
+        groups.setdefault(iteration, []).append(row)
+    ordered = sorted(groups)
+    return Segment(steps, [groups[iteration][0] for iteration in ordered], [groups[iteration] for iteration in ordered])
+
+
+def _joined(segments: list[Segment]) -> list[Segment]:
+    """Epochs put together: segments that all begin where the first began and whose loss goes on."""
+    result: list[Segment] = []
+    for segment in segments:
+        if result and _next_epoch(result[-1], segment, segments[0]):
+            before = result[-1]
+            assert isinstance(before.rows, range)
+            assert isinstance(segment.rows, range)
+            whole = Segment(segment.steps, range(before.rows.start, segment.rows.stop))
+            shift = before.times[-1] - segment.times[0] + before.interval
+            whole.times = array("d", [*before.times, *(time + shift for time in segment.times)])
+            result[-1] = whole
+        else:
+            result.append(segment)
+    return result
+
+
+def _next_epoch(before: Segment, after: Segment, first: Segment) -> bool:
+    if after.times[0] > first.times[0] + 2 * first.interval or len(before) < 2:
+        return False
+    ended = [value for value in before.values("loss")[-5:] if math.isfinite(value)]
+    begun = [value for value in after.values("loss")[:5] if math.isfinite(value)]
+    return bool(ended and begun) and median(begun) <= max(NEAR * median(ended), median(ended))

@@ -1,0 +1,91 @@
+"""Values that leap far above their trend and come back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memdoctor.derive.series.levels import MOST
+from memdoctor.derive.series.robust import SIGMA, blocks, median, noise
+
+WINDOW = 25  # ordinary values before one that tell what is ordinary
+FEWEST = 6  # of them, from which on something can be told
+FAR = 5.5  # standard deviations above the ordinary, and
+LEAST = 0.10  # this share of it: what counts as far
+BACK = 0.35  # of the way up that may be left when it counts as over
+MOST_SPIKES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """``place`` is the first value that is up, ``length`` how many are, ``before`` the ordinary value, ``peak`` the highest."""
+
+    place: int
+    length: int
+    before: float
+    peak: float
+
+
+def spikes(values: Sequence[float]) -> list[Spike]:
+    """All spikes that are over by the end, in order; of very many values only the highest."""
+    if len(values) <= MOST:
+        return _walk(values)
+    size = MOST // 8
+    found: list[tuple[float, int]] = []
+    for first, last in blocks(len(values), -(-len(values) // size)):
+        part = values[first:last]
+        middle = median(part)
+        top = max(part)
+        if top > middle + max(2 * FAR * noise(part), LEAST * abs(middle)):
+            found.append((top / middle if middle > 0 else top, first))
+    result: dict[int, Spike] = {}
+    for _, first in sorted(found, reverse=True)[:MOST_SPIKES]:
+        start = max(0, first - 4 * WINDOW)
+        for spike in _walk(values[start : first + 2 * size]):
+            result[spike.place + start] = Spike(spike.place + start, spike.length, spike.before, spike.peak)
+    return [result[place] for place in sorted(result)]
+
+
+def _walk(values: Sequence[float]) -> list[Spike]:
+    result: list[Spike] = []
+    window: deque[float] = deque(maxlen=WINDOW)
+    ordered: list[float] = []
+    up: int | None = None
+    before = peak = 0.0
+    for place, value in enumerate(values):
+        if up is not None:
+            peak = max(peak, value)
+            following = values[place + 1] if place + 1 < len(values) else value
+            if max(value, following) > before + BACK * (peak - before):
+                continue
+            result.append(Spike(up, place - up, before, peak))
+            up = None
+        elif len(window) >= FEWEST:
+            middle = ordered[len(ordered) // 2]
+            room = max(FAR * SIGMA * _deviation(ordered, middle), LEAST * abs(middle))
+            if value > middle + room:
+                up, before, peak = place, middle, value
+                continue
+        if len(window) == WINDOW:
+            del ordered[bisect_left(ordered, window[0])]
+        window.append(value)
+        insort(ordered, value)
+    return result
+
+
+def _deviation(ordered: Sequence[float], middle: float) -> float:
+    """The median distance from ``middle`` of sorted values: walks outwards from it, half of the values."""
+    high = bisect_left(ordered, middle)
+    low = high - 1
+    distance = 0.0
+    for _ in range((len(ordered) + 1) // 2):
+        down = middle - ordered[low] if low >= 0 else None
+        above = ordered[high] - middle if high < len(ordered) else None
+        if above is None or (down is not None and down <= above):
+            assert down is not None
+            distance, low = down, low - 1
+        else:
+            distance, high = above, high + 1
+    return distance
