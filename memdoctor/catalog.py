@@ -338,6 +338,15 @@ KINDS: Mapping[str, Kind] = {
     ),
     "watchdog.heartbeat": Kind("The watchdog thread itself got stuck.", {"name": "str", "limit": "seconds"}),
     "collective.timeout": Kind("A gloo collective or a barrier timed out.", {"name": "str", "op": "str", "limit": "ms", "missing_ranks": "list", "missing_rank": "int"}),
+    "collective.verdict": Kind(
+        "What flight-recorder dumps show of the ranks' collectives (derived), one fact a rank at fault; name: missing, late, not_seen, extra, mismatch_type, mismatch_dtype, mismatch_size, order, cycle, p2p_mismatch, not_started, stuck_all, undecided, ok.",
+        {
+            "name": "str", "of_rank": "int", "missing_rank": "int", "pg": "str", "pg_desc": "str", "seq": "int", "op": "str", "expected": "str", "got": "str",
+            "waiting": "int", "waiting_ranks": "list", "others": "list", "late": "seconds", "timeout": "seconds", "frame": "str", "place": "str",
+        },
+        sources=("dump",),
+    ),
+    "collective.dump": Kind("The flight recorder of one rank was read: the rank was alive when it was written.", {"entries": "int", "open": "int", "backend": "str"}, sources=("dump",)),
     "collective.mismatch": Kind(
         "Ranks are in different collectives, or in one with different sizes or types.",
         {"name": "str", "rank_a": "int", "rank_b": "int", "difference": "str", "got": "bytes", "expected": "bytes", "seq": "int", "op": "str"},

@@ -29,6 +29,8 @@ def verdicts(world: World) -> list[Verdict]:
     proved = [verdict for knot in knots for verdict in _proved(world, knot, meetings)]
     if proved:
         return sorted(_each_once(proved), key=lambda verdict: (verdict.rank or 0, verdict.name))
+    if any(world.held_elsewhere(rank) for rank in world.open):
+        return _idle_alone(world) or [Verdict("undecided", None, None, tuple(sorted(world.open)))]
     open_ends = [(knot, knot.meetings[0]) for knot in knots if len(knot.meetings) == 1 and not knot.ranks]
     whole = [(knot, meeting) for knot, meeting in open_ends if not meeting.partial] or open_ends
     unseen = [(knot, meeting) for knot, meeting in whole if meeting.unseen]
@@ -58,11 +60,24 @@ def _proved(world: World, knot: Knot, meetings: Sequence[Meeting]) -> list[Verdi
             return []
         return [Verdict(fault.name, rank, meeting, _less(knot.waiting, (rank,)), _less(fault.ranks, (rank,))) for rank in fault.ranks]
     (rank,) = knot.ranks
+    if world.held_elsewhere(rank):
+        return []
     lacking = [meeting for meeting in meetings if rank in meeting.absent]
     meeting = min(lacking, key=lambda one: (one.since or 0.0, len(one.absent), one.group, one.seq))
     if _called_alone(world, meeting):
         return [Verdict("extra", one, meeting, (), _less(meeting.waiting, (one,))) for one in meeting.waiting]
     return [Verdict("missing", rank, meeting, knot.waiting)]
+
+
+def _idle_alone(world: World) -> list[Verdict]:
+    """Where the dumps do not tell who is in which group: the few ranks that wait for nothing while all others wait."""
+    idle = [rank for rank in world.dumps if not world.open.get(rank)]
+    if not idle or FEW * len(idle) > len(world.dumps):
+        return []
+    first = min(world.open, key=lambda rank: (world.open[rank][0].created or 0.0, rank))
+    call = world.open[first][0]
+    meeting = Meeting(call.group, call.seq, tuple(world.dumps), {first: call}, (first,), tuple(idle))
+    return [Verdict("missing", rank, meeting, tuple(sorted(world.open))) for rank in idle]
 
 
 def _called_alone(world: World, meeting: Meeting) -> bool:

@@ -34,7 +34,7 @@ def _idle(world: World, rank: int, bound: float) -> float:
     """How long the rank made no call although all that it had called before was over: a rank that is held up waits in a call instead."""
     free: float | None = None
     longest = 0.0
-    for call in world.dumps[rank].calls:
+    for call in world.calls_of[rank]:
         if free is not None and call.created is not None:
             longest = max(longest, call.created - free)
         end = call.ended if call.done else None
@@ -71,7 +71,7 @@ def _middle(times: list[float]) -> float:
 def _follow(world: World, rank: int, call: Call, bound: float) -> int:
     """Who began the delay: a rank that was itself held up in its call before was not late of its own."""
     for _ in range(STEPS):
-        before = next((one for one in reversed(world.dumps[rank].calls) if one.index < call.index and not one.p2p), None)
+        before = next((one for one in reversed(world.calls_of[rank]) if one.index < call.index and not one.p2p), None)
         if before is None or before.created is None or call.created is None or not before.done:
             return rank
         others = {

@@ -14,11 +14,11 @@ def collectives(world: World) -> Iterator[Meeting]:
     pending: dict[str, set[int]] = {}
     for calls in world.open.values():
         for call in calls:
-            if not call.p2p:
+            if not call.p2p and world.sure(call.group):
                 pending.setdefault(call.group, set()).add(call.seq)
     for key in sorted(world.groups):
         found = next((meeting for seq in sorted(pending.get(key, ())) if (meeting := _meeting(world, key, seq)) is not None), None)
-        if found is None and key not in pending:
+        if found is None and key not in pending and world.sure(key):
             found = _last(world, key)
         if found is not None:
             yield found
@@ -36,7 +36,7 @@ def _meeting(world: World, key: str, seq: int) -> Meeting | None:
     through = [rank for rank in joined if rank not in waiting and world.through(rank, key, seq)]
     fault = _fault(world, key, seq)
     both_ways = all(call.op not in ONE_SIDED for call in calls.values())
-    if fault is None and through and both_ways and world.sure(key):
+    if fault is None and through and both_ways:
         # Nobody gets through a collective to which somebody did not come: those who are "absent" wrote their dump earlier.
         trusted = world.dumps[through[0]].backend == "nccl"
         if absent or not trusted:
@@ -57,8 +57,6 @@ def _last(world: World, key: str) -> Meeting | None:
 
 
 def _fault(world: World, key: str, seq: int) -> Fault | None:
-    if not world.sure(key):
-        return None
     calls = {rank: call for rank in world.members[key] if rank in world.dumps and (call := world.call(rank, key, seq)) is not None}
     fault = compare(calls)
     if fault is not None and fault.name == "mismatch_type" and in_other_order(world, key, seq, fault):

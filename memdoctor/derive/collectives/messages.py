@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from memdoctor.derive.collectives.comparing import elements
 from memdoctor.derive.collectives.meeting import Fault, Meeting
 from memdoctor.derive.collectives.world import World
 from memdoctor.model import Call
-
-COMPARED = 32  # messages that are compared to find how two cut-off lists belong together
-FEWEST = 4
-CLEARLY = 3.0  # how much better another alignment must fit before it is believed
 
 End = tuple[Call, int]  # a send or receive, and the index of the call that the rank waits in
 Channel = tuple[str, int, int]  # group, sender, receiver
@@ -25,7 +20,7 @@ def messages(world: World) -> Iterator[Meeting]:
         for calls in world.open.values()
         for call in calls
         for part in call.parts or (call,)
-        if part.pair is not None and part.pair[0] != part.pair[1]
+        if part.pair is not None and part.pair[0] != part.pair[1] and world.sure(call.group)
     }
     ends = _ends(world, set(channels))
     for key, sender, receiver in sorted(channels):
@@ -39,7 +34,7 @@ def messages(world: World) -> Iterator[Meeting]:
 def _ends(world: World, channels: set[Channel]) -> dict[tuple[Channel, str], list[End]]:
     found: dict[tuple[Channel, str], list[End]] = {}
     for rank in {rank for _, *pair in channels for rank in pair if rank in world.dumps}:
-        for call in world.dumps[rank].calls:
+        for call in world.calls_of[rank]:
             for part in call.parts or (call,):
                 if part.pair is not None and (channel := (call.group, *part.pair)) in channels:
                     found.setdefault((channel, part.op), []).append((part, call.index))
@@ -47,18 +42,32 @@ def _ends(world: World, channels: set[Channel]) -> dict[tuple[Channel, str], lis
 
 
 def _aligned(world: World, pair: tuple[int, int], sends: Sequence[End], receives: Sequence[End]) -> list[tuple[End | None, End | None]]:
-    """Which send belongs to which receive, from the first that is open; None where one has no other yet."""
+    """Which send belongs to which receive, from the first that is open; None where one has no other yet.
+
+    Rings are cut at different places, so messages are counted from the last collective that both ranks were through with. Where the rings
+    do not reach back so far: a message that was received was sent, so the last ends that are over belong together.
+    """
+    since = _common(world, *pair)
+    if since is not None:
+        sends = [end for end in sends if end[1] > since[0]]
+        receives = [end for end in receives if end[1] > since[1]]
     first_send, first_receive = _first_open(sends), _first_open(receives)
-    if all(rank in world.dumps and world.dumps[rank].whole for rank in pair):
-        start, shift = min(first_send, first_receive), 0
-        first_send = first_receive = start
-    else:
-        # Rings are cut at different places. A message that was received was sent, so the last ends that are over belong together, unless
-        # a batch that waits for another of its members hides that this one is over.
-        shift = _shift(sends[:first_send], receives[:first_receive])
-        first_send, first_receive = first_send + min(0, shift), first_receive - max(0, shift)
+    if since is not None:
+        first_send = first_receive = min(first_send, first_receive)
     count = max(len(sends) - first_send, len(receives) - first_receive)
     return [(_at(sends, first_send + number), _at(receives, first_receive + number)) for number in range(count)]
+
+
+def _common(world: World, one: int, other: int) -> tuple[int, int] | None:
+    """Where in the rings of two ranks the last collective stands that both had behind them; the start of both rings where they are whole."""
+    if one not in world.dumps or other not in world.dumps:
+        return None
+    for call in reversed(world.calls_of[one]):
+        if call.done and not call.p2p:
+            same = world.call(other, call.group, call.seq)
+            if same is not None and same.done:
+                return call.index, same.index
+    return (-1, -1) if world.dumps[one].whole and world.dumps[other].whole else None
 
 
 def _first_open(ends: Sequence[End]) -> int:
@@ -67,25 +76,6 @@ def _first_open(ends: Sequence[End]) -> int:
 
 def _at(ends: Sequence[End], place: int) -> End | None:
     return ends[place] if 0 <= place < len(ends) else None
-
-
-def _shift(sends: Sequence[End], receives: Sequence[End]) -> int:
-    """By how many places the two lists of ends that are over are shifted: +1 where the last receive belongs to a send that is still open."""
-    far = {}
-    for shift in (0, 1, -1):
-        one = sends[: len(sends) + min(0, shift)][::-1][:COMPARED]
-        other = receives[: len(receives) - max(0, shift)][::-1][:COMPARED]
-        gaps = [
-            abs(send.created - receive.created)
-            for (send, _), (receive, _) in zip(one, other, strict=False)
-            if send.created is not None and receive.created is not None
-        ]
-        if len(gaps) >= FEWEST:
-            far[shift] = median(gaps)
-    if 0 not in far:
-        return 0
-    best = min(far, key=lambda shift: far[shift])
-    return best if far[best] * CLEARLY < far[0] else 0
 
 
 def _meeting(world: World, channel: Channel, send: End | None, receive: End | None) -> Meeting | None:

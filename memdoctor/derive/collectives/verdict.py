@@ -8,13 +8,13 @@ from memdoctor.derive.collectives.meeting import Meeting
 
 NAMES = (
     "missing", "late", "not_seen", "extra", "mismatch_type", "mismatch_dtype", "mismatch_size", "order", "cycle", "p2p_mismatch",
-    "not_started", "stuck_all", "ok",
+    "not_started", "stuck_all", "undecided", "ok",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``name`` is one of NAMES; ``rank`` is None for stuck_all and ok. ``waiting`` are all ranks that wait for it in the end.
+    """``name`` is one of NAMES; ``rank`` is None for the last three. ``waiting`` are all ranks that wait for it in the end.
 
     ``others`` are the ranks at fault beside it; ``late`` the seconds by which it came too late.
     """

@@ -29,10 +29,13 @@ class World:
         for key, group in self.groups.items():
             everyone = group.desc in DEFAULT or group.name == "0"
             self.members[key] = group.ranks or tuple(sorted(self.dumps) if everyone else having[key])
+        self._numbered_alike = _numbered_alike(dumps)
         self._calls: dict[tuple[int, str], dict[int, Call]] = {}
         self.open: dict[int, list[Call]] = {}
+        self.calls_of: dict[int, Sequence[Call]] = {}
         for rank, dump in self.dumps.items():
-            for call in self._settled(dump):
+            self.calls_of[rank] = self._settled(dump)
+            for call in self.calls_of[rank]:
                 if not call.p2p:
                     self._calls.setdefault((rank, call.group), {})[call.seq] = call
                 if not call.done:
@@ -46,7 +49,11 @@ class World:
 
     def sure(self, key: str) -> bool:
         """False where ranks that are in different groups may use one key."""
-        return self.groups[key].shared
+        return self.groups[key].shared or self._numbered_alike
+
+    def held_elsewhere(self, rank: int) -> bool:
+        """True for a rank that waits in a group of which nobody can say who else is in it."""
+        return any(not self.sure(call.group) for call in self.open.get(rank, ()))
 
     def call(self, rank: int, key: str, seq: int) -> Call | None:
         """The collective with that number, where the dump of the rank still holds it."""
@@ -82,6 +89,12 @@ class World:
 
     def _nobody_came(self, call: Call) -> bool:
         return any(self.enqueued(rank, call.group) < call.seq for rank in self.members[call.group] if rank in self.dumps)
+
+
+def _numbered_alike(dumps: Sequence[RankDump]) -> bool:
+    """True where the numbers of groups mean the same on all ranks: each rank's own run from 0 on, and then all ranks have about the same."""
+    numbers = [frozenset(key for key, group in dump.groups.items() if not group.shared) for dump in dumps]
+    return len(frozenset().union(*numbers)) >= 2 * max(1, *map(len, numbers))
 
 
 def _one_key(dumps: Sequence[RankDump]) -> list[RankDump]:

@@ -43,6 +43,9 @@ class Groups:
 
     def _by_number(self, local: int) -> ProcessGroup:
         """The first group that a rank makes is the one of all ranks; the numbers of the others mean something else on each rank."""
+        made = sorted(self._named.values(), key=lambda group: int(group.name)) if all(name.isdecimal() for name in self._named) else []
+        if 0 <= local < len(made):  # a rank numbers its groups in the order in which they are made, and so are their names
+            return made[local]
         if local == 0:
             return self._named.get("0") or self._unlisted("0", DEFAULT)
         group = ProcessGroup(intern(f"#{local}|?"), f"#{local}", "", None, shared=False)

@@ -6,11 +6,11 @@ own number; times in ns or us; states that nothing updates (gloo, captured graph
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memdoctor.model import Call, RankDump
+from memdoctor.sources.dumps.batches import BATCH, PAIR, Entry, batch_ends, end_left_out, seq_of
 from memdoctor.sources.dumps.fields import dtypes, number, seconds, shapes, text, user_frame
 from memdoctor.sources.dumps.groups import Groups, Ranks, rank_by_groups
 from memdoctor.sources.dumps.unpacking import NotADump
@@ -20,10 +20,6 @@ MOST_OPEN = 4_096  # calls kept that had not ended: more than a ring of the usua
 FRAMED = 48  # calls from the end whose stack is looked at
 MOST_ENTRIES = 1_000_000
 _KEYS = ("entries", "pg_config", "pg_status")
-_PAIR = re.compile(r"(send|recv) (\d{1,7})(->|<-)(\d{1,7})")
-_BATCH = "coalesced"  # the entry that ends a batch; its members come before it
-
-Entry = Mapping[str, Any]
 
 
 def rank_dump(raw: Any, path: str, rank: int | None, size: int, known: Ranks) -> RankDump:
@@ -67,7 +63,6 @@ class _Recorder:
         self.enqueued: dict[str, int] = {}
         self.completed: dict[str, int] = {}
         self._last_done: dict[tuple[str, str], int] = {}  # (group, kind of stream) -> place of the last entry that ended
-        self._ends: dict[tuple[str, int, int], int] = {}  # (group, both numbers) -> place of the entry that ends the batch
         self._numbers: dict[int, str] = {}  # the rank's own number of a group -> key
         self._sends: set[str] = set()  # groups with sends and receives, whose status counts something else
         self._keys = [groups.of(entry).key for entry in entries]
@@ -77,6 +72,7 @@ class _Recorder:
         self._timed = any(entry.get("state") == "started" or entry.get("time_discovered_started_ns") for entry in reversed(entries))
         self.newest: float | None = None
         self._survey()
+        self._ends = batch_ends(entries, self._keys) if self._sends else {}
 
     def _survey(self) -> None:
         """One look at every entry: how far each group came, which entries had not ended."""
@@ -90,11 +86,11 @@ class _Recorder:
                     self._sends.add(key)
                 stream = "p2p"
                 if done:
-                    pair = _PAIR.search(name) if isinstance(name, str) else None
+                    pair = PAIR.search(name) if isinstance(name, str) else None
                     stream = "p2p" if pair is None else pair[0]
                     last_done[key, stream] = place
             else:
-                seq = _seq(entry)
+                seq = seq_of(entry)
                 if seq > enqueued.get(key, 0):
                     enqueued[key] = seq
                 if done:
@@ -103,8 +99,6 @@ class _Recorder:
                         completed[key] = seq
             if not done:
                 self._open.append(place)
-            if isinstance(name, str) and name.endswith(":" + _BATCH):
-                self._ends[key, _seq(entry), number(entry.get("p2p_seq_id"))] = place
         for entry in self._entries[-LAST:]:
             for time in ("time_created", "time_discovered_completed"):
                 self.newest = max(self.newest or 0.0, seconds(entry, time) or 0.0) or None
@@ -154,7 +148,7 @@ class _Recorder:
             call = self._call(place, entry)
             if call is None:
                 continue
-            end = self._end_of(place)
+            end = self._ends.get(place)
             if end is not None and end != place and call.pair is not None:
                 parts.setdefault(end, []).append(call)
             else:
@@ -165,23 +159,21 @@ class _Recorder:
 
     def _whole_batch(self, call: Call, parts: Mapping[int, list[Call]]) -> bool:
         """False for the end of a batch of sends whose members the ring has lost."""
-        return call.op != _BATCH or call.index in parts or not self._entries[call.index].get("is_p2p")
-
-    def _end_of(self, place: int) -> int | None:
-        entry = self._entries[place]
-        end = self._ends.get((self._keys[place], _seq(entry), number(entry.get("p2p_seq_id"))))
-        return end if end is not None and end >= place else None
+        return call.op != BATCH or call.index in parts or not self._entries[call.index].get("is_p2p")
 
     def _still_open(self, place: int) -> bool:
         """False where something later on the same stream had ended: the state of this one was just never updated."""
         entry, key = self._entries[place], self._keys[place]
-        end = self._end_of(place)
+        end = self._ends.get(place)
         if end is not None and end != place:
             return self._is_open(end) and self._still_open(end)
-        name = str(entry.get("profiling_name"))
-        pair = _PAIR.search(name)
+        if end is not None:  # before torch 2.7 a batch of messages was counted as a collective
+            return place > max(self._last_done.get((key, stream), -1) for stream in ("p2p", ""))
+        pair = PAIR.search(str(entry.get("profiling_name")))
         stream = pair[0] if pair is not None else "p2p" if entry.get("is_p2p") else ""
-        if stream == "" and _seq(entry) <= self.completed.get(key, 0):
+        if stream == "" and seq_of(entry) <= self.completed.get(key, 0):
+            return False
+        if pair is not None and end_left_out(self._entries, place):
             return False
         return place > self._last_done.get((key, stream), -1)
 
@@ -193,19 +185,19 @@ class _Recorder:
         key = self._keys[place]
         name = text(entry.get("profiling_name"))
         op = name.rpartition(":")[2]
-        pair = _PAIR.fullmatch(op)
+        pair = PAIR.fullmatch(op)
         between: tuple[int, int] | None = None
         if pair is not None:
             op, first, _, second = pair.groups()
             between = self._global(key, int(first), int(second)) if op == "send" else self._global(key, int(second), int(first))
-        elif entry.get("is_p2p") and op != _BATCH:
+        elif entry.get("is_p2p") and op != BATCH:
             return None
         limit = number(entry.get("timeout_ms"))
         state = entry.get("state")
         return Call(
             index=place,
             group=key,
-            seq=number(entry.get("p2p_seq_id")) if between is not None else _seq(entry),
+            seq=number(entry.get("p2p_seq_id")) if between is not None else seq_of(entry),
             op=op,
             done=not (self._is_open(place) and self._still_open(place)),
             started=state in ("started", "completed") or bool(entry.get("time_discovered_started_ns")) if self._timed else None,
@@ -226,11 +218,6 @@ class _Recorder:
         if ranks is None or max(sender, receiver) >= len(ranks):
             return sender, receiver
         return ranks[sender], ranks[receiver]
-
-
-def _seq(entry: Entry) -> int:
-    value = entry.get("collective_seq_id")
-    return number(entry.get("seq_id") if value is None else value)
 
 
 def _with_parts(call: Call, parts: list[Call]) -> Call:
