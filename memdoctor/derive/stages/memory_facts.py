@@ -41,7 +41,13 @@ def memory_facts(job: Job) -> list[Fact]:
             "per_rank": True,
         }
     else:
-        fields = {"stage": uneven.stage, "rank": uneven.fact.rank, "other_stage": uneven.other, "per_rank": False, **_why_memory(job, grid, stages, uneven.stage)}
+        fields = {
+            "stage": uneven.stage,
+            "rank": uneven.fact.rank,
+            "other_stage": uneven.other,
+            "per_rank": False,
+            **_why_memory(job, grid, stages, uneven.stage),
+        }
     over = f"rank {uneven.rank} holds" if uneven.rank is not None else f"stage {uneven.stage} of {grid.pp} holds"
     under = f"the other ranks of stage {uneven.stage}" if uneven.rank is not None else f"stage {uneven.other}"
     most, least = units.format_size(uneven.most), units.format_size(uneven.least)

@@ -13,18 +13,22 @@ from memdoctor.memory.cost import Costs, stage_costs, step_cost
 from memdoctor.memory.partition import best_split, split_flags
 from memdoctor.memory.stage_memory import StageMemory
 
-SLOWER = 1.05  # times the slowest stage of today: what a split that saves memory may cost
+SLOWER = 1.15  # times the slowest stage of today: what a split that saves memory may cost; the price is named
 LEAST_GAIN = 0.03  # of a step or of the fullest stage: less is not worth a new layout
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """``sizes`` layers of each chunk; ``before`` and ``after`` in the unit of the model (relative step time, bytes of the fullest stage)."""
+    """``sizes`` layers of each chunk; ``before`` and ``after`` in the unit of the model (relative step time, bytes of the fullest stage).
+
+    ``price``: the slowest stage then, times that of today, where a split that saves memory costs time.
+    """
 
     sizes: tuple[int, ...]
     before: float
     after: float
     flags: str
+    price: float = 1.0
 
     @property
     def gain(self) -> float:
@@ -67,7 +71,8 @@ def smaller(memory: StageMemory, expected: Expected, *, at_any_price: bool = Fal
         return [peak if time <= limit else math.inf for peak, time in zip(peaks, times, strict=True)]
 
     sizes = best_split(sum(expected.sizes), pp, expected.vpp, evaluate, expected.sizes)
-    return _worth(Proposal(sizes, max(memory.peaks(expected.sizes)), max(memory.peaks(sizes)), split_flags(sizes, pp)))
+    price = 1.0 if costs is None else max(stage_costs(costs, sizes, pp)) / max(stage_costs(costs, expected.sizes, pp))
+    return _worth(Proposal(sizes, max(memory.peaks(expected.sizes)), max(memory.peaks(sizes)), split_flags(sizes, pp), price))
 
 
 def _worth(proposal: Proposal) -> Proposal | None:
@@ -85,4 +90,5 @@ def gain_in_time(proposal: Proposal) -> str:
 
 
 def gain_in_memory(proposal: Proposal) -> str:
-    return f"the fullest stage then holds {units.format_size(proposal.after)} in place of {units.format_size(proposal.before)} by the model of the stages"
+    price = f"; the slowest stage then takes {100 * (proposal.price - 1):.0f} % longer" if proposal.price > 1.01 else ""
+    return f"the fullest stage then holds {units.format_size(proposal.after)} in place of {units.format_size(proposal.before)} by the model of the stages{price}"
