@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memdoctor.memory.model import Model
-from memdoctor.memory.values import Values, flag, whole, word
+from memdoctor.memory.values import PARTS, Values, flag, whole, word
 
 
 def hugging_face_model(values: Values, seq: int | None = None) -> Model | None:
@@ -20,7 +20,7 @@ def hugging_face_model(values: Values, seq: int | None = None) -> Model | None:
     experts = whole(values, "num_local_experts", "num_experts", "n_routed_experts") or 0
     return Model(
         hidden=hidden,
-        layers=whole(values, "num_hidden_layers", "n_layer", "num_layers"),
+        layers=whole(values, "num_hidden_layers", "n_layer", "num_layers", most=PARTS),
         heads=heads,
         groups=whole(values, "num_key_value_heads", "num_kv_heads") or heads,
         head_dim=whole(values, "head_dim") or (hidden // heads if heads else None),

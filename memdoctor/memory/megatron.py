@@ -7,12 +7,12 @@ import re
 
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
-from memdoctor.memory.values import Values, flag, whole, word
+from memdoctor.memory.values import PARTS, Values, flag, whole, word
 
 
 def megatron_model(values: Values) -> Model | None:
     """The model of an argument dump; None where not even the hidden size stands in it."""
-    hidden, layers = whole(values, "hidden_size"), whole(values, "num_layers", "encoder_num_layers")
+    hidden, layers = whole(values, "hidden_size"), whole(values, "num_layers", "encoder_num_layers", most=PARTS)
     if hidden is None:
         return None
     heads = whole(values, "num_attention_heads")
@@ -42,7 +42,7 @@ def megatron_model(values: Values) -> Model | None:
         shared_ffn=whole(values, "moe_shared_expert_intermediate_size") or 0,
         moe_layers=_moe_layers(word(values, "moe_layer_freq"), layers) if experts else (),
         attention_parameters=_latent_attention(values, hidden, heads) if mla and heads else None,
-        mtp=whole(values, "mtp_num_layers") or 0,
+        mtp=whole(values, "mtp_num_layers", most=PARTS) or 0,
     )
 
 
@@ -78,7 +78,8 @@ def _latent_attention(values: Values, hidden: int, heads: int) -> int | None:
 
 def megatron_layout(values: Values) -> Layout:
     """The layout of an argument dump."""
-    tp, pp = whole(values, "tensor_model_parallel_size", "model_parallel_size") or 1, whole(values, "pipeline_model_parallel_size") or 1
+    tp = whole(values, "tensor_model_parallel_size", "model_parallel_size", most=PARTS) or 1
+    pp = whole(values, "pipeline_model_parallel_size", most=PARTS) or 1
     cp = whole(values, "context_parallel_size") or 1
     world = whole(values, "world_size")
     dp = whole(values, "data_parallel_size") or (max(1, world // (tp * pp * cp)) if world else 1)
@@ -86,7 +87,7 @@ def megatron_layout(values: Values) -> Layout:
     fp32 = flag(values, "accumulate_allreduce_grads_in_fp32")
     dtype = megatron_dtype(values)
     backend = word(values, "attention_backend").rpartition(".")[2]
-    layers = whole(values, "num_layers")
+    layers = whole(values, "num_layers", most=PARTS)
     return Layout(
         tp=tp,
         pp=pp,
@@ -127,7 +128,7 @@ def _fused(values: Values, backend: str, cp: int) -> bool | None:
 
 
 def _virtual(values: Values, layers: int | None, pp: int) -> int:
-    size = whole(values, "virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank")
+    size = whole(values, "virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank", most=PARTS)
     if size is not None:
         return size
     each = whole(values, "num_layers_per_virtual_pipeline_stage")

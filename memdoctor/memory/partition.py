@@ -10,6 +10,8 @@ from itertools import groupby
 Evaluate = Callable[[tuple[int, ...]], list[float]]  # sizes of the chunks → cost of each stage
 
 EXACT = 100_000  # steps that the exact search may take (96 layers on 10 stages): a few tenths of a second
+LAYERS, CHUNKS = 200, 128  # beyond them nothing is searched
+MOVES = 40
 NEAR = 1.005  # a split that two plain arguments can say is preferred where it is as good but for this
 
 
@@ -18,9 +20,11 @@ def best_split(layers: int, pp: int, vpp: int, evaluate: Evaluate, start: tuple[
 
     Every chunk keeps a layer, but for the last: it may hold the output layer alone.
     """
+    if layers > LAYERS or len(start) > CHUNKS:
+        return start
     found = _exact(layers, pp, evaluate) if vpp == 1 and layers * layers * pp <= EXACT else None
     if found is None:
-        found = _move(start, evaluate)
+        found = _move(start, pp, evaluate)
     plain = _plain(layers, pp, evaluate) if vpp == 1 else None
     return plain if plain is not None and max(evaluate(plain)) <= NEAR * max(evaluate(found)) else found
 
@@ -76,26 +80,26 @@ def _exact(layers: int, pp: int, evaluate: Evaluate) -> tuple[int, ...] | None:
     return even[1] if even is not None else lowest[1]
 
 
-def _move(start: tuple[int, ...], evaluate: Evaluate) -> tuple[int, ...]:
-    """Move one layer at a time from one chunk to another as long as that helps."""
-
-    sizes, known = start, _value(evaluate(start))
-    for _ in range(sum(start)):
-        best = None
-        for source, size in enumerate(sizes):
-            if size == 0 or (size == 1 and source < len(sizes) - 1):
+def _move(start: tuple[int, ...], pp: int, evaluate: Evaluate) -> tuple[int, ...]:
+    """Move one layer at a time off the costliest stage as long as that helps."""
+    sizes, stages = start, evaluate(start)
+    for _ in range(MOVES):
+        known = best = _value(stages)
+        chosen: tuple[int, ...] | None = None
+        for source in range(stages.index(max(stages)), len(sizes), pp):
+            if sizes[source] == 0 or (sizes[source] == 1 and source < len(sizes) - 1):
                 continue
             for target in range(len(sizes)):
-                if target != source:
+                if target % pp != source % pp:
                     moved = list(sizes)
                     moved[source] -= 1
                     moved[target] += 1
                     found = _value(evaluate(tuple(moved)))
-                    if found < (best[0] if best else known) and found < known:
-                        best = (found, tuple(moved))
-        if best is None:
+                    if found < best:
+                        best, chosen = found, tuple(moved)
+        if chosen is None or best >= known:
             return sizes
-        known, sizes = best
+        sizes, stages = chosen, evaluate(chosen)
     return sizes
 
 

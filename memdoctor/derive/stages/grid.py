@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memdoctor.derive.shapes import Shapes
-from memdoctor.memory.values import flag
+from memdoctor.memory.values import PARTS, flag
 from memdoctor.model import Fact
 
 
@@ -53,6 +53,8 @@ def grid_of(facts: Sequence[Fact], shapes: Shapes | None) -> Grid | None:
         for fact in facts
         if fact.kind == "rank.parameters" and fact.rank is not None and "stage" in fact.fields
     }
+    if any(stage >= PARTS for stage in told.values()):
+        return None
     if shapes is None or (shapes.layout.framework != "megatron-lm" and shapes.layout.pp == 1):
         if not told:
             return None
