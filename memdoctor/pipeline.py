@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from memdoctor.derive.story import tell
+from memdoctor.derive.story import after_files, tell
 from memdoctor.engine.judge import judge
 from memdoctor.engine.load import load
 from memdoctor.engine.relate import relate
 from memdoctor.errors import InputError
-from memdoctor.model import Report
+from memdoctor.model import Fact, InputFile, LogFacts, Report, Skip
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs.collect import read_logs
 
 LOG_SOURCES = frozenset({"log"})
+DUMP_SOURCES = frozenset({"dump"})
+NAMED = 3  # unreadable inputs that an error tells
 
 
 class Progress(Protocol):
@@ -42,11 +45,14 @@ def diagnose_logs(
     if progress is not None:
         progress.start(_stored_bytes(paths))
     try:
-        logs = read_logs(paths, base.signals, progress.advance if progress is not None else None)
+        on_bytes = progress.advance if progress is not None else None
+        logs = read_logs(paths, base.signals, on_bytes)
+        dumps = _dumps(logs, on_bytes)
     finally:
         if progress is not None:
             progress.stop()
-    story = tell(logs)
+    story = tell(logs, dumps.facts)
+    skips = (*logs.skips, *dumps.skips)
     rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(
         rules,
@@ -54,13 +60,13 @@ def diagnose_logs(
         counts=story.counts,
         versions=story.run.versions,
         frameworks=story.run.frameworks,
-        skips=logs.skips,
-        sources=LOG_SOURCES,
+        skips=skips,
+        sources=(LOG_SOURCES if logs.inputs else frozenset()) | (DUMP_SOURCES if dumps.inputs else frozenset()),
     )
     related = relate(judged.findings, run=story.run, timeline=story.timeline)
     return Report(
         command="logs",
-        inputs=logs.inputs,
+        inputs=(*logs.inputs, *dumps.inputs),
         run=story.run,
         root_cause=related.root_cause,
         confidence=related.confidence,
@@ -70,8 +76,28 @@ def diagnose_logs(
         incidents=related.incidents,
         diagnoses=related.diagnoses,
         not_checked=judged.not_checked,
-        skips=logs.skips,
+        skips=skips,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _DumpFacts:
+    facts: tuple[Fact, ...] = ()
+    inputs: tuple[InputFile, ...] = ()
+    skips: tuple[Skip, ...] = ()
+
+
+def _dumps(logs: LogFacts, on_bytes: Callable[[int], None] | None) -> _DumpFacts:
+    """What the flight-recorder dumps beside the logs show. Raises InputError where there is nothing else and none can be read."""
+    if not logs.dumps:
+        return _DumpFacts()
+    from memdoctor.derive.collectives.telling import dump_facts  # most logs come without dumps
+    from memdoctor.sources.dumps.collect import read_dumps
+
+    dumps = read_dumps(logs.dumps, on_bytes)
+    if not logs.inputs and not dumps.ranks:
+        raise InputError("; ".join(f"{skip.source}: {skip.reason}" for skip in [*dumps.skips, *logs.skips][:NAMED]))
+    return _DumpFacts(dump_facts(dumps.ranks, after_files(logs.files)), dumps.inputs, dumps.skips)
 
 
 def _stored_bytes(paths: Sequence[str]) -> int | None:

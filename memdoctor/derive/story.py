@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
@@ -15,7 +15,7 @@ from memdoctor.derive.run import describe
 from memdoctor.derive.series import series_facts
 from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
-from memdoctor.model import AttemptInfo, Fact, LogFacts, Origin, Run, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, StepMark, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,17 @@ class Story:
     timeline: Timeline
 
 
-def tell(logs: LogFacts) -> Story:
-    """All facts, with derived ones added, in reading order; the run; and its time line."""
+def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
+    """All facts, with derived ones added, in reading order; the run; and its time line.
+
+    ``dumped`` are the facts of flight-recorder dumps: they tell of the end of the job, so of the last attempt that failed by itself.
+    """
     files = logs.files
     facts, starts = number_attempts(logs.facts, files)
-    facts, matches = name_allocations(name_xids(place(facts, files)))
+    count = len(facts)
+    facts = place([*facts, *dumped], files)
+    facts, dumped = facts[:count], facts[count:]
+    facts, matches = name_allocations(name_xids(facts))
     counts = recount(logs.counts, logs.facts, facts)
     steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
@@ -51,9 +57,16 @@ def tell(logs: LogFacts) -> Story:
             low, high = part.iterations()
             derived.append(_progress(attempt, part.file.path, low, high, len(part), part.seq(len(part) - 1), part.line(len(part) - 1)))
     derived.extend(series_facts(steps, facts))
+    last = next((info.number for info in reversed(infos) if info.debris_of is None), attempts)
+    facts = [*facts, *(fact if fact.attempt == last else replace(fact, attempt=last) for fact in dumped)]
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)))
+
+
+def after_files(files: Sequence[FileRead]) -> int:
+    """The first ``Fact.seq`` behind all lines of all files."""
+    return (max((file.number for file in files), default=-1) + 1) << 44
 
 
 def _progress(attempt: int, path: str, low: int, high: int, lines: int, seq: int, line: int) -> Fact:

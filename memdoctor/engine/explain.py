@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from memdoctor.engine.cases import Case
+from memdoctor.engine.cases import Case, missing_ranks
 from memdoctor.engine.links import linked, nearness
 from memdoctor.engine.onset import clearly_before, file_order, printed_before, within
 
@@ -100,9 +100,20 @@ def _ending(hang: Case, end: Case) -> Edge | None:
     if clearly_before(hang.span, end.span):
         return edge
     if end.ranks and hang.ranks:
+        if end.ranks <= _never_came(hang) and not _aborted(end):
+            return Edge(end, hang, _names(end, hang))  # whom the others waited for had ended
         return edge if end.ranks <= hang.ranks else None
     order = file_order(hang.span, end.span)
     return edge if order < 0 or (order == 0 and end.cause in tiers.aborts) else None
+
+
+def _never_came(case: Case) -> set[int]:
+    return {rank for fact in case.facts for rank in missing_ranks(fact)}
+
+
+def _aborted(end: Case) -> bool:
+    """True for processes that ended with SIGABRT alone, as those do that a watchdog ends."""
+    return all(fact.fields.get("exitcode") in (-6, 134) or fact.fields.get("signal") == "SIGABRT" for fact in end.facts)
 
 
 def _both_timed(one: Case, other: Case) -> bool:

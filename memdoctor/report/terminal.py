@@ -41,7 +41,7 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
 def _nothing(page: Page, report: Report) -> None:
     """Two or three lines. That nothing was found is good news only of a run that completed."""
     ended = report.run.ended
-    if not any(each.lines for each in report.inputs):
+    if not any(each.lines for each in report.inputs) and not report.run.ranks_seen:
         page.line(("Nothing to judge: the log is empty." if report.inputs else "Nothing to judge: no log was read.", "bold yellow"))
     elif ended == "completed":
         page.line(("Nothing wrong found.", "bold green"), f" {ENDINGS[ended]}")

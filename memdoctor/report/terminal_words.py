@@ -82,7 +82,8 @@ def what_was_read(report: Report) -> str:
     run = report.run
     size = units.format_size(sum(file.bytes for file in report.inputs))
     lines = sum(file.lines for file in report.inputs)
-    parts = [f"Read {plural(len(report.inputs), 'file')} ({size}, {plural(lines, 'line')})"]
+    count = f"{size}, {plural(lines, 'line')}" if lines or not run.ranks_seen else size  # dumps have no lines
+    parts = [f"Read {plural(len(report.inputs), 'file')} ({count})"]
     if run.frameworks:
         parts.append(", ".join(f"{name} {run.versions[name]}" if run.versions.get(name) else name for name in run.frameworks))
     if run.world_size:

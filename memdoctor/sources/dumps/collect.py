@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,6 @@ from memdoctor.sources.dumps.recorder import rank_dump
 from memdoctor.sources.dumps.unpacking import MOST_BYTES, NotADump, unpack
 from memdoctor.units import format_duration, format_size
 
-KINDS = ("collective.verdict",)
 STALE = 3_600.0  # seconds: the ranks of one job write their dumps within minutes
 
 
@@ -56,7 +56,19 @@ def _load(path: str) -> tuple[bytes, float]:
         info = os.fstat(stream.fileno())
         if info.st_size > MOST_BYTES:
             raise NotADump(f"{format_size(info.st_size)}: far larger than a flight recorder's dump")
-        return stream.read(MOST_BYTES), info.st_mtime
+        data = stream.read(MOST_BYTES)
+    return (_expanded(data) if data[:2] == b"\x1f\x8b" else data), info.st_mtime
+
+
+def _expanded(data: bytes) -> bytes:
+    codec = zlib.decompressobj(31)  # 31: a gzip header is expected
+    try:
+        result = codec.decompress(data, MOST_BYTES)
+    except zlib.error as error:
+        raise NotADump(f"the gzip archive is damaged: {error}") from error
+    if not codec.eof:
+        raise NotADump("the gzip archive is cut off" if not codec.unconsumed_tail else "the gzip archive holds far more than a dump")
+    return result
 
 
 def _one_moment(found: Sequence[RankDump]) -> tuple[list[RankDump], list[Skip]]:

@@ -8,19 +8,20 @@ import re
 _NAME = re.compile(
     r"(?:nccl|comm_lib)_trace_rank_"
 )  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
-_RANK = re.compile(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?$", re.IGNORECASE)
+_RANK = re.compile(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?(?:\.gz)?$", re.IGNORECASE)
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_LOGS = (".log", ".txt", ".out", ".err")
 _KEYS = (b"pg_config", b"pg_status", b"profiling_name", b"collective_seq_id", b"comm_lib_version")
 
 
 def dump_name(name: str) -> bool:
-    """True for the name that torch gives a dump."""
-    return _NAME.match(name) is not None
+    """True for the name that torch gives a dump (a log that is called after one is none)."""
+    return _NAME.match(name) is not None and not name.lower().endswith(_LOGS)
 
 
 def maybe_dump(name: str) -> bool:
-    """True for a name whose ending speaks against a log, but not against a dump: it is worth a look at how the file begins."""
-    return name.lower().endswith((".pkl", ".pickle"))
+    """True for a name that is a dump's, or whose ending speaks against a log but not against a dump."""
+    return dump_name(name) or name.lower().endswith((".pkl", ".pickle"))
 
 
 def dump_head(head: bytes) -> bool:

@@ -8,18 +8,19 @@ from collections.abc import Callable, Sequence
 from memdoctor.errors import InputError
 from memdoctor.model import FileRead, InputFile, LogFacts, Signal, Skip
 from memdoctor.sources.logs.index import SignalIndex
-from memdoctor.sources.logs.inputs import expand
+from memdoctor.sources.logs.inputs import sort_out
 from memdoctor.sources.logs.reading import Reader
 from memdoctor.sources.logs.scan import FileScan
 from memdoctor.sources.logs.store import Store
 
 
 def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callable[[int], None] | None = None) -> LogFacts:
-    """Read files, folders, globs or "-" (stdin) and return what they tell.
+    """Read files, folders, globs or "-" (stdin) and return what they tell; flight-recorder dumps among them are only named.
 
     Raises InputError when nothing could be read; what could not be read beside something readable is a Skip.
     """
-    files, skips = expand(paths)
+    named = sort_out(paths)
+    files, skips = named.logs, named.skips
     index, store = SignalIndex(signals), Store()
     inputs: list[InputFile] = []
     read: list[FileRead] = []
@@ -50,8 +51,8 @@ def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callabl
                 series=scan.series,
             )
         )
-    if not inputs and not any(skip.reason.startswith("empty") for skip in unread):
+    if not inputs and not named.dumps and not any(skip.reason.startswith("empty") for skip in unread):
         raise InputError(
             "; ".join(skip.reason for skip in [*skips, *unread]) or "nothing to read: name a log file, a folder, or - for standard input"
         )
-    return LogFacts(tuple(store), tuple(inputs), (*skips, *unread), store.counts, tuple(read))
+    return LogFacts(tuple(store), tuple(inputs), (*skips, *unread), store.counts, tuple(read), tuple(named.dumps))

@@ -34,18 +34,34 @@ class LogFile:
     opened: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the arguments name: ``logs`` and flight-recorder ``dumps`` (paths), in a fixed order and each once; what was left out, and why."""
+
+    logs: list[LogFile]
+    dumps: list[str]
+    skips: list[Skip]
+
+
 def expand(args: Sequence[str]) -> tuple[list[LogFile], list[Skip]]:
-    """The logs that ``args`` name, in a fixed order and each once, and what could not be read with the reason.
+    """The logs that ``args`` name, and what could not be read. Raises InputError when no log is left to read."""
+    inputs = sort_out(args)
+    if not inputs.logs:
+        raise InputError(_nothing(inputs.skips))
+    return inputs.logs, inputs.skips
+
+
+def sort_out(args: Sequence[str]) -> Inputs:
+    """What ``args`` name. Raises InputError when nothing is left to read.
 
     Order is that of ``args``; within a folder, a pattern, or names that differ in the rank only, rank 2 comes before rank 10.
-    Raises InputError when nothing is left to read.
     """
     found = Found()
     first: list[int] = []  # for each path the number of the argument that brought it
     for number, argument in enumerate(args):
         find(argument, found)
         first += [number] * (len(found.paths) - len(first))
-    if not found.paths:
+    if not found.paths and not found.dumps:
         raise InputError(_nothing(found.skips))
     places = [STDIN if path == STDIN else os.path.abspath(path) for path in found.paths]
     told = _told(places, found)
@@ -54,7 +70,7 @@ def expand(args: Sequence[str]) -> tuple[list[LogFile], list[Skip]]:
     for place, one, number in zip(places, told, first, strict=True):
         keys.append((anchors.setdefault(one.group, number) if one.group else number, order(place, known)))
     files = [_file(path, one) for _, path, one in sorted(zip(keys, found.paths, told, strict=True), key=lambda entry: entry[0])]
-    return files, found.skips
+    return Inputs(files, found.dumps, found.skips)
 
 
 def _told(places: Sequence[str], found: Found) -> list[Told]:

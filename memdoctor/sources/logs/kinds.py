@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memdoctor.sources.dumps.names import dump_head, dump_name, maybe_dump
 from memdoctor.sources.logs.archives import MAGIC, packing
 from memdoctor.sources.logs.encodings import LOOK, encoding
 from memdoctor.sources.logs.wrapped import unwrapper
 
-__all__ = ["LOOK", "Foreign", "dump", "foreign", "uninteresting_folder", "uninteresting_head", "uninteresting_name", "wraps"]
+__all__ = ["LOOK", "Foreign", "dump", "foreign", "maybe_dump", "uninteresting_folder", "uninteresting_head", "uninteresting_name", "wraps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,6 @@ _NAMES = frozenset(
 )
 _TENSORBOARD = re.compile(r"^events\.out\.tfevents\.")
 _FOLDERS = re.compile(r"^(?:iter_\d{5,}|global_step_?\d+|checkpoint-\d+|__pycache__|site-packages|node_modules)$")
-_DUMP = re.compile(r"^(?:nccl|comm_lib)_trace_rank_")
 _PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$", re.IGNORECASE)
 # Control bytes that no text holds; NUL bytes are left out, for crashed file systems leave them in logs.
 _CONTROL = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
@@ -77,9 +77,9 @@ def foreign(head: bytes) -> Foreign | None:
     return None
 
 
-def dump(name: str) -> bool:
-    """True for a flight-recorder dump of torch."""
-    return _DUMP.match(name) is not None
+def dump(name: str, head: bytes) -> bool:
+    """True for a flight-recorder dump of torch, by its name or by how it begins."""
+    return dump_name(name) or dump_head(head)
 
 
 def uninteresting_folder(name: str) -> bool:

@@ -14,7 +14,6 @@ from memdoctor.sources.logs import kinds
 from memdoctor.sources.logs.naming import natural, shown
 from memdoctor.sources.logs.stored import STDIN, explain
 
-DUMP_REASON = "flight-recorder dumps are not read in this version"
 MOST_FILES = 100_000  # of one folder: the largest jobs keep two files for each of some 16,000 ranks; beyond it is a data set
 _LOOK_JSON = 65_536  # a wrapped line is long
 _STDIN_NAMES = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -23,9 +22,11 @@ _SPECIAL = ((stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISB
 
 @dataclass(slots=True)
 class Found:
-    """The files found, in order, each once; what was left out; and the folders whose names were all looked at."""
+    """The files found, in order, each once; flight-recorder dumps among them; what was left out; and the folders whose names were all
+    looked at."""
 
     paths: list[str] = field(default_factory=list)
+    dumps: list[str] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
     walked: set[str] = field(default_factory=set)
     again: int = 0
@@ -40,6 +41,12 @@ class Found:
         if key not in self._seen:
             self._seen.add(key)
             self.paths.append(path)
+
+    def keep_dump(self, path: str, info: os.stat_result) -> None:
+        """Take ``path`` as a flight-recorder dump, unless it was taken under another name."""
+        if not self.has(info):
+            self._seen.add((info.st_dev, info.st_ino))
+            self.dumps.append(path)
 
     def has(self, info: os.stat_result) -> bool:
         """True for a file that was taken; it is not opened again."""
@@ -79,14 +86,14 @@ def _named(path: str, found: Found) -> None:
         return
     if stat.S_ISDIR(info.st_mode):
         _walk(path, found)
-    elif kinds.dump(os.path.basename(path)):
-        found.skip(path, DUMP_REASON)
     elif stat.S_ISFIFO(info.st_mode):
         found.keep(path, info)
     elif not _special(path, info, found) and not found.has(info):
         head = _head(path, found)
         strange = None if head is None else kinds.foreign(head)
-        if strange is not None:
+        if head is not None and kinds.dump(os.path.basename(path), head):
+            found.keep_dump(path, info)
+        elif strange is not None:
             found.skip(path, strange.reason)
         elif head is not None:
             found.keep(path, info)
@@ -99,16 +106,16 @@ def _walk(root: str, found: Found) -> None:
     for path in _files(root, found):
         empty = False
         name = os.path.basename(path)
-        if kinds.uninteresting_name(name) and not kinds.dump(name):
+        if kinds.uninteresting_name(name) and not kinds.maybe_dump(name):
             continue
         if len(paths) == MOST_FILES:
             found.skip(root, f"more than {MOST_FILES:,} files: the rest was left out; name the folder of the logs")
             break
         paths.append(path)
-    before = len(found.paths) + found.again
+    before = len(found.paths) + len(found.dumps) + found.again
     for path in sorted(paths, key=natural):
         _met(path, found)
-    if len(found.paths) + found.again == before and len(found.skips) == skipped:
+    if len(found.paths) + len(found.dumps) + found.again == before and len(found.skips) == skipped:
         found.skip(root, "an empty folder" if empty else "no log in this folder")
 
 
@@ -135,9 +142,6 @@ def _files(root: str, found: Found) -> Iterator[str]:
 def _met(path: str, found: Found) -> None:
     """A file met on a walk: taken where nothing speaks against it."""
     name = os.path.basename(path)
-    if kinds.dump(name):
-        found.skip(path, DUMP_REASON)
-        return
     try:
         info = os.stat(path)
     except OSError as error:
@@ -152,9 +156,11 @@ def _met(path: str, found: Found) -> None:
         if head is None:
             return
         strange = kinds.foreign(head)
-        if strange is not None and strange.archive:
+        if kinds.dump(name, head):
+            found.keep_dump(path, info)
+        elif strange is not None and strange.archive:
             found.skip(path, strange.reason)
-        elif strange is None and not kinds.uninteresting_head(name, head):
+        elif strange is None and not kinds.uninteresting_name(name) and not kinds.uninteresting_head(name, head):
             found.keep(path, info)
 
 
