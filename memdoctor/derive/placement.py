@@ -45,6 +45,11 @@ class Places:
                 self._by_local.setdefault((host, local), set()).add(rank)
                 self._by_local.setdefault((None, local), set()).add(rank)
         self.nodes = max(self.nodes, len(hosts))
+        for fact in facts:  # a launcher that names local rank and process tells the rest by way of the rank
+            if fact.kind == "process.exit" and fact.fields.get("of_pid") is not None:
+                known = self.rank_of(fact)
+                if known is not None:
+                    self._by_pid.setdefault((None, fact.fields["of_pid"]), set()).add(known)
 
     def rank_of(self, fact: Fact) -> int | None:
         fields = fact.fields
