@@ -25,7 +25,7 @@ ARROWS: dict[str, set[str]] = {
     "derive": {"memory"},  # the arithmetic of sizes: shapes and stages out of the arguments that a log dumps
     "engine": set(),
     "memory": set(),
-    "report": {"handbook.entries", "handbook.remedies", "handbook.tables"},  # plain data about rules and causes
+    "report": {"handbook.entries", "handbook.guide_entries", "handbook.remedies"},  # plain data about rules and causes
     "model": set(),
     "units": set(),
     "errors": set(),

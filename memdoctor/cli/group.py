@@ -16,9 +16,10 @@ COMMANDS = {
     "logs": ("memdoctor.cli.logs:logs", "Find the root cause of a failed run in its logs."),
     "explain": ("memdoctor.cli.explain:explain", "Explain a cause or a rule: what it means, what looks like it, what to do."),
     "rules": ("memdoctor.cli.rules:rules", "List, show, begin, test and score rules."),
+    "guide": ("memdoctor.cli.guide:guide", "Print the troubleshooting guide."),
 }
 # Part of the command line for good, and not built yet.
-LATER = ("lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch", "guide")
+LATER = ("lint", "estimate", "plan", "recipe", "confirm", "preflight", "watch")
 
 
 class LazyGroup(click.Group):

@@ -25,8 +25,8 @@ def score(folder: Path, format_: str, path: str | None, folders: tuple[Path, ...
     """
     output.check(path)
 
-    from memdoctor.fixtures.score import score as compute
     from memdoctor.fixtures import score_report as report
+    from memdoctor.fixtures.score import score as compute
 
     scores = compute(folder, folders)
     if format_ == "json":

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from memdoctor.catalog import KINDS
 from memdoctor.engine.load import load
-from memdoctor.engine.schema import Base, Rule
+from memdoctor.engine.schema import Base, Rule, first_leaves
 from memdoctor.errors import InputError
 from memdoctor.handbook.entries import Advice, CauseEntry, Consequence, RuleEntry
 from memdoctor.handbook.near import near
@@ -83,6 +84,7 @@ class Book:
             consequences=tuple(Consequence(each.cause, each.link, each.before) for each in rule.explains),
             refs=rule.refs,
             made_by=tuple(signal.id for signal in self._samples.makers(rule)),
+            probed=all(KINDS[leaf.fact].sources == ("probe",) for leaf in first_leaves(rule.when, rule.about)),
             path=rule.path,
         )
 

@@ -10,11 +10,12 @@ from memdoctor.model import Fix
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """Lines of a log as they look when a rule fires. ``source`` is the signal they are the sample of, "" where they are made from the
-    rule's conditions; ``seen`` the versions that print them."""
+    rule's conditions; ``seen`` the versions that print them; ``sites`` where in training the traceback must end for the rule to fire."""
 
     lines: tuple[str, ...]
     source: str = ""
     seen: str = ""
+    sites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class RuleEntry:
-    """One rule. ``shape`` is its message with the fields as <field>; ``made_by`` the signals that yield its facts."""
+    """One rule. ``shape`` is its message with the fields as <field>; ``made_by`` the signals that yield its facts; ``probed`` is True where
+    the event is something that probes of the machine read, which no log tells."""
 
     id: str
     cause: str
@@ -83,6 +85,7 @@ class RuleEntry:
     consequences: tuple[Consequence, ...]
     refs: tuple[str, ...]
     made_by: tuple[str, ...]
+    probed: bool
     path: str
 
 

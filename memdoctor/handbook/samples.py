@@ -55,7 +55,7 @@ class Samples:
             text = sample.fitted(leaf, self._tellable(leaf.fact))
             if text is None:
                 continue
-            excerpt = Excerpt(tuple(text.split("\n")[:LONGEST]), sample.signal.id, sample.signal.seen)
+            excerpt = Excerpt(tuple(text.split("\n")[:LONGEST]), sample.signal.id, sample.signal.seen, _sites(leaf))
             if text == sample.signal.sample:
                 fits = True
                 yield excerpt
@@ -75,8 +75,17 @@ def _exception(leaf: Leaf) -> Iterator[Excerpt]:
     types = [one for test in leaf.where if test.field == "type" for one in _texts(test)]
     messages = [one for test in leaf.where if test.field == "message" for one in _texts(test)]
     if types or messages:
-        said = f": {' … '.join(messages)}" if messages else ""
-        yield Excerpt((f"{types[0] if types else '<exception>'}{said}",))
+        parts = any(test.field == "message" and test.op == "has" for test in leaf.where)
+        said = " … ".join(["", *messages, ""] if parts else messages).strip()
+        yield Excerpt((f"{types[0] if types else '<exception>'}{': ' if said else ''}{said}",), sites=_sites(leaf))
+
+
+def _sites(leaf: Leaf) -> tuple[str, ...]:
+    """Where the traceback must end, as far as the leaf asks for it."""
+    for test in leaf.where:
+        if test.field == "site" and test.op in ("eq", "in"):
+            return tuple(test.value) if test.op == "in" else (test.value,)
+    return ()
 
 
 def _texts(test: Comparison) -> list[str]:

@@ -3,55 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memdoctor.engine.fields import Faults, Reader
 from memdoctor.engine.folders import parse_file
 from memdoctor.engine.yaml_strict import Keys
 from memdoctor.handbook.entries import Advice, Paste
-
-
-@dataclass(frozen=True, slots=True)
-class Chapter:
-    """A chapter of the guide: ``causes`` are ids and globs; a cause belongs to the first chapter that names it, ids before globs."""
-
-    id: str
-    title: str
-    intro: tuple[str, ...]
-    causes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Symptom:
-    """A row of the guide's first page: what the log says (text out of it, or words of our own), the cause, and what to do first."""
-
-    see: str
-    note: str
-    cause: str
-    do: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What the guide says of a cause beside its rules: an introduction, and lines to see where the rules have no sample."""
-
-    intro: str
-    see: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """guide.yaml as read."""
-
-    title: str
-    intro: tuple[str, ...]
-    first_page: str
-    symptoms: tuple[Symptom, ...]
-    chapters: tuple[Chapter, ...]
-    sections: dict[str, Section]
-    advice_title: str
-    advice_intro: tuple[str, ...]
+from memdoctor.handbook.guide_entries import Chapter, Plan, Section, Symptom
 
 
 def read_causes(folders: Sequence[Path]) -> dict[str, tuple[str, str]]:
@@ -111,7 +69,8 @@ def _paste(reader: Reader) -> Paste:
 
 
 def _paragraphs(reader: Reader) -> tuple[str, ...]:
-    return tuple(" ".join(text.split()) for text in reader.text("intro").split("\n\n") if text.strip())
+    """The paragraphs of ``intro``; folded YAML keeps one line end between two."""
+    return tuple(" ".join(text.split()) for text in reader.text("intro").split("\n") if text.strip())
 
 
 def _symptoms(table: Reader, faults: Faults) -> Iterator[Symptom]:

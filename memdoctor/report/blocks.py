@@ -79,7 +79,7 @@ Block = Heading | Prose | Verbatim | Bullets | Table | PageBreak
 _WORD = re.compile(
     r"`(?P<quoted>[^`]+)`"
     r"|(?<![\w-])(?P<flag>--[a-zA-Z][\w-]*\*?(?:=[^\s,;:)]*[^\s,;:.)])?)"
-    r"|(?<![\w./-])(?P<id>[a-z]+\.(?:[a-z0-9_]+|\*)(?![\w(])|[a-z]+/(?:[a-z0-9_]+|\*)(?![\w/.]))"
+    r"|(?<![\w./-])(?P<id>[a-z]+\.(?:[a-z0-9_]+|\*)(?![\w(]|\.\w)|[a-z]+/(?:[a-z0-9_]+|\*)(?!\w|/|\.\w))"
     r"|(?<![\w/.-])(?P<name>(?:[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:=[^\s,;:)]*[^\s,;:.)])?|[A-Za-z]\w*(?:\.[A-Za-z]\w+)*_\w+(?:\.\w+)*(?:\(\))?|[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}(?:\(\))?|torch\.\w+(?:\(\))?))"
     r"|(?<![\w.])(?P<path>/(?:dev|proc|sys|etc|usr|tmp|opt|var)/[\w./-]*\w)"
 )
@@ -94,6 +94,8 @@ def words(text: str, link: Callable[[str], Piece | None] = lambda id_: None) -> 
     text = " ".join(text.split())
     for hit in _WORD.finditer(text):
         piece: Piece | None = link(hit["id"]) if hit["id"] else Code(hit["quoted"] or hit[0])
+        if piece is None and hit[0].startswith("torch."):
+            piece = Code(hit[0])
         if piece is not None:
             pieces += [text[end : hit.start()], piece]
             end = hit.end()

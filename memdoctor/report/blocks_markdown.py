@@ -60,7 +60,7 @@ def _piece(piece: Piece) -> str:
         case Code():
             return _code(piece.text)
         case Strong():
-            return f"**{_escaped(piece.text)}**"
+            return f"**{_escaped(piece.text.strip())}**"  # a blank inside would leave the stars as they are
         case Link():
             return f"[{_code(piece.text) if piece.code else _escaped(piece.text)}]({piece.target})"
         case _:

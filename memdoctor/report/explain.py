@@ -21,7 +21,15 @@ _LINKS = {
     "group": "in the same group",
     "device": "on the same GPU",
 }
-_RISKS = {"safe": "safe", "costly": "costs speed or memory", "changes-results": "changes results"}
+_RISKS = {"costly": "costs speed or memory", "changes-results": "changes results"}
+
+_SITES = {
+    "model_build": "model building", "weight_load": "the loading of weights", "ddp_init": "the set-up of DDP or ZeRO", "forward": "the forward pass",
+    "attention": "attention", "output_layer": "the output layer", "loss": "the loss", "backward": "the backward pass",
+    "optimizer_step": "the optimizer step", "eval": "evaluation", "generate": "generation", "ckpt_load": "the loading of a checkpoint",
+    "ckpt_save": "the saving of a checkpoint", "dataloader": "the data loader", "collective": "a collective", "launch": "the launcher",
+    "unknown": "a place that the log does not tell",
+}  # fmt: skip
 
 
 def cause(entry: CauseEntry, *, whole: bool) -> list[Block]:
@@ -54,6 +62,7 @@ def rule(entry: RuleEntry, cause_title: str, *, whole: bool) -> list[Block]:
         Heading(2, "What memdoctor says"),
         _prose(entry.shape),
         *_excerpts("What the log says", entry.excerpts, whole),
+        *([_prose("No log tells it: `memdoctor check` looks.")] if entry.probed else []),
         Heading(2, "It fires on"),
         Verbatim(tuple("  " * each.depth + each.text for each in entry.conditions), "outline"),
     ]
@@ -95,8 +104,16 @@ def _excerpts(title: str, excerpts: Sequence[Excerpt], whole: bool) -> Iterator[
     yield Heading(2, title)
     for excerpt in excerpts:
         yield Verbatim(excerpt.lines, "log")
+        if excerpt.sites:
+            yield _prose(f"raised in {either(excerpt.sites)}")
         if whole and excerpt.seen:
             yield _prose(f"seen: {excerpt.seen} (signal {excerpt.source})")
+
+
+def either(sites: Sequence[str]) -> str:
+    """Places in training as a person calls them: ``the forward pass, attention or the backward pass``."""
+    names = [_SITES.get(site, site) for site in sites]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _fixes(fixes: Sequence[Fix], title: str, whole: bool) -> Iterator[Block]:
@@ -120,8 +137,8 @@ def _fix(fix: Fix) -> Iterator[Block]:
 
 
 def price(risk: str, saves: str | None) -> str:
-    """What a fix costs and saves, in brackets; empty where it is safe and saves nothing that is told."""
-    parts = [_RISKS[risk]] if risk != "safe" or saves else []
+    """What a fix costs and saves, in brackets; empty where it costs nothing and nothing is told of what it saves."""
+    parts = [_RISKS[risk]] if risk != "safe" else []
     parts += [f"saves {saves}"] if saves else []
     return f" ({'; '.join(parts)})" if parts else ""
 
