@@ -412,7 +412,7 @@ KINDS: Mapping[str, Kind] = {
         {"left": _difference("soft", "used")},
     ),
     "host.disk": _probed(
-        "A place where a job writes; name: tmp, home, cache, extensions, triton, work.",
+        "A place where a job writes; name: tmp, cache, extensions, triton, huggingface, home, work.",
         {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool"},
         {"free_share": _ratio("free", "size")},
         subject=("path",),
@@ -454,7 +454,7 @@ KINDS: Mapping[str, Kind] = {
     "stack.device": _probed("A GPU as CUDA numbers it.", {"index": "int", "gpu": "int", "uuid": "str", "bus_id": "str", "model": "str", "arch": "version"}),
     "stack.tool": _probed("A tool that builds extensions; name: nvcc, cxx, ninja, cuda_home.", {"name": "str", "version": "version", "path": "str", "wanted": "version"}),
     "stack.library": _probed("A shared library that a process may load; name: nccl, cudart, cublas, cudnn. ``origin``: package, search_path, preload, system.", {"name": "str", "path": "str", "version": "version", "origin": "str", "major": "str"}),
-    "stack.clash": _probed("Two libraries of one name (derived): the one that is loaded first and the one that was meant.", {"name": "str", "first": "str", "first_version": "version", "meant": "str", "meant_version": "version", "by": "str"}, subject=("name",)),
+    "stack.clash": _probed("Two libraries of one name (derived): the one that is loaded first and the one that was meant; name: nccl, cudart, cublas, cudnn.", {"name": "str", "first": "str", "first_version": "version", "meant": "str", "meant_version": "version", "by": "str"}, subject=("name",)),
     "stack.driver": _probed("Driver against torch (derived); name: too_old, minor, enough.", {"name": "str", "driver": "version", "driver_cuda": "version", "torch_cuda": "version", "need": "version"}),
     "stack.arch": _probed("A GPU against the architectures of torch (derived); name: served, ptx, missing.", {"name": "str", "gpu": "int", "model": "str", "arch": "version", "archs": "str", "need": "version"}, subject=("arch",)),
     "stack.nvcc": _probed("nvcc against torch's CUDA (derived); name: same, minor, major.", {"name": "str", "nvcc": "version", "torch_cuda": "version", "path": "str"}),

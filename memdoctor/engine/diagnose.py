@@ -97,7 +97,7 @@ def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:
 
     def value(match: re.Match[str]) -> str:
         known = [fact.get(match[1]) for fact in facts]
-        texts = list(dict.fromkeys(str(one) for one in known if isinstance(one, (str, int)) and not isinstance(one, bool)))
+        texts = list(dict.fromkeys(_pasted(one) for one in known if isinstance(one, (str, int, float)) and not isinstance(one, bool)))
         return ",".join(texts) if texts and all(_PASTABLE.fullmatch(text) for text in texts) else match[0]
 
     return replace(
@@ -106,3 +106,7 @@ def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:
         command=None if fix.command is None else _PLACE.sub(value, fix.command),
         config=None if fix.config is None else _PLACE.sub(value, fix.config),
     )
+
+
+def _pasted(value: str | int | float) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
