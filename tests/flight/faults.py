@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from tests.flight.job import Item, Job
@@ -91,11 +92,15 @@ def _plant(seed: int, fault: str, rng: random.Random, job: Job, style: Style | N
                 return None
             place = rng.choice(collective)
             program[place] = _altered(program[place], fault)
-            expected = (_odd(program[place], rank), {f"mismatch_{fault}", "order"} if fault == "type" else {f"mismatch_{fault}"}, "hang.desync")
+            expected = (
+                _odd(program[place], rank),
+                {f"mismatch_{fault}", "order"} if fault == "type" else {f"mismatch_{fault}"},
+                "hang.desync",
+            )
         case "order":
             pairs = [
                 (one, other)
-                for one, other in zip(collective, collective[1:], strict=False)
+                for one, other in pairwise(collective)
                 if other == one + 1 and program[one].group == program[other].group and program[one].op != program[other].op
             ]
             if not pairs:

@@ -60,7 +60,9 @@ class Recording:
                 "last_completed_collective": completed if completed >= 0 else self._before[name] if used else -1,
             }
         config = {
-            group.name: {"name": group.name, "desc": group.desc, "ranks": str(list(group.ranks))} for group in job.groups if rank in group.ranks
+            group.name: {"name": group.name, "desc": group.desc, "ranks": str(list(group.ranks))}
+            for group in job.groups
+            if rank in group.ranks
         }
         version = {"2.4": "2.2", "2.13": "2.10"}[style.layout]
         library = "nccl_version" if style.layout == "2.4" else "comm_lib_version"
@@ -125,7 +127,11 @@ class Recording:
         }
         if style.frames and not style.as_json:
             entry["frames"] = [
-                {"name": "all_reduce", "filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", "line": 2810},
+                {
+                    "name": "all_reduce",
+                    "filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py",
+                    "line": 2810,
+                },
                 {"name": "wrapper", "filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", "line": 81},
                 {"name": "step", "filename": FILE + "core/parallel_state.py", "line": item.line},
                 {"name": "train", "filename": FILE + "training/training.py", "line": 1500},

@@ -43,7 +43,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.meetings: dict[object, Meeting] = {}
-        self.keys: dict[int, list[tuple[object, ...]]] = {rank: self._keys(rank) for rank in self.job.programs}
+        self.keys: dict[int, list[tuple[tuple[object, int], ...]]] = {rank: self._keys(rank) for rank in self.job.programs}
         self.made: dict[int, dict[int, Made]] = {rank: {} for rank in self.job.programs}
         self.head: dict[int, int] = dict.fromkeys(self.job.programs, 0)
         self._time: dict[int, float] = dict.fromkeys(self.job.programs, 0.0)
@@ -53,13 +53,13 @@ class Run:
         if self.late is not None:
             self._come_late(self.late)
 
-    def _keys(self, rank: int) -> list[tuple[object, ...]]:
+    def _keys(self, rank: int) -> list[tuple[tuple[object, int], ...]]:
         """For each item the meetings that it belongs to."""
         counts: dict[object, int] = {}
         keys = []
         for item in self.job.programs[rank]:
             names: list[object] = [(sender, receiver) for sender, receiver, _ in item.messages] or [item.group.name]
-            own = []
+            own: list[tuple[object, int]] = []
             for name in names:
                 counts[name] = counts.get(name, 0) + 1
                 own.append((name, counts[name]))
@@ -83,7 +83,9 @@ class Run:
                     self.made[rank][place] = Made(self._time[rank], self._time[rank])
                     ready += self._arrive(rank, place, item)
                 if item.aside or all(self.meetings[key].over for key in self.keys[rank][place]):
-                    self._time[rank] = max(self._time[rank], *(self.meetings[key].at for key in self.keys[rank][place] if not item.aside), 0.0)
+                    self._time[rank] = max(
+                        self._time[rank], *(self.meetings[key].at for key in self.keys[rank][place] if not item.aside), 0.0
+                    )
                     self.head[rank] += 1
                     continue
                 for key in self.keys[rank][place]:
@@ -99,9 +101,9 @@ class Run:
             woken += [other for other in self._settle(key) if other != rank]
         return woken
 
-    def _settle(self, key: object) -> list[int]:
+    def _settle(self, key: tuple[object, int]) -> list[int]:
         """End the meeting where it can, and those of its group that stand behind it: a group ends its collectives in order."""
-        name, number = key  # type: ignore[misc]
+        name, number = key
         woken: list[int] = []
         while True:
             meeting, before = self.meetings.get((name, number)), self.meetings.get((name, number - 1))

@@ -56,13 +56,14 @@ def _fact(world: World, verdict: Verdict) -> Fact:
         "got": None if own is None else what(own),
         "others": verdict.others or None,
         "late": verdict.late,
-        "timeout": meeting.limit,
+        "limit": meeting.limit,
         "frame": (own.frame if own is not None else _frame_of(world, rank)) or None,
         "place": _place(world, rank) or None,
     }
     path = world.dumps[rank].path if rank in world.dumps else world.dumps[next(iter(meeting.waiting or world.dumps))].path
-    since = None if meeting.since is None else stamp(meeting.since)
-    return Fact(KIND, _known(fields), Origin("dump", path, None, line(world, verdict, meeting)), rank, None, since)
+    # As with a watchdog's line, the time is that of giving up, and the limit leads back to the call that did not return.
+    gave_up = None if meeting.since is None else stamp(meeting.since + (meeting.limit or 0.0))
+    return Fact(KIND, _known(fields), Origin("dump", path, None, line(world, verdict, meeting)), rank, None, gave_up)
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

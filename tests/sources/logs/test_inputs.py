@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memdoctor.errors import InputError
 from memdoctor.sources.logs import walking
-from memdoctor.sources.logs.inputs import LogFile, expand
+from memdoctor.sources.logs.inputs import LogFile, expand, sort_out
 from memdoctor.sources.logs.naming import natural
 from memdoctor.sources.logs.reading import Reader
 
@@ -200,12 +200,23 @@ def test_a_file_that_is_named_and_known_to_be_no_log(tmp_path):
     }
 
 
-def test_flight_recorder_dumps(tmp_path):
-    make(tmp_path, "a.log", "nccl_trace_rank_0", "comm_lib_trace_rank_1", data=b"\x80\x02}")
-    make(tmp_path, "a.log")
-    expected = dict.fromkeys(("nccl_trace_rank_0", "comm_lib_trace_rank_1"), "flight-recorder dumps are not read in this version")
-    assert reasons([str(tmp_path)]) == expected
-    assert reasons([str(path) for path in tmp_path.iterdir()]) == expected
+def test_flight_recorder_dumps_are_set_aside(tmp_path):
+    pickled = b"\x80\x02}q\x00(X\x09\x00\x00\x00pg_configq\x01}q\x02u."
+    make(tmp_path, "nccl_trace_rank_10", "comm_lib_trace_rank_1", "sub/own_name_3", "four_4.pkl", data=pickled)
+    make(tmp_path, "nccl_trace_rank_2.json", "other_5.json", data=b'{"entries": [], "pg_status": {}}')
+    make(tmp_path, "a.log", "nccl_trace_rank_0.log")
+    make(tmp_path, "weights.pkl", data=b"\x80\x02}q\x00.")
+    make(tmp_path, "config.json", data=b'{"entries": []}')
+    dumps = ["comm_lib_trace_rank_1", "four_4.pkl", "nccl_trace_rank_2.json", "nccl_trace_rank_10", "other_5.json", "own_name_3"]
+    walked = sort_out([str(tmp_path)])
+    assert [os.path.basename(path) for path in walked.dumps] == dumps
+    assert [os.path.basename(file.path) for file in walked.logs] == ["a.log", "nccl_trace_rank_0.log"]
+    named = sort_out([str(tmp_path / "nccl_trace_rank_10"), str(tmp_path / "sub"), str(tmp_path / "nccl_trace_rank_10")])
+    assert [os.path.basename(path) for path in named.dumps] == ["nccl_trace_rank_10", "own_name_3"]
+    assert not named.logs
+    assert not named.skips
+    with pytest.raises(InputError):
+        expand([str(tmp_path / "sub")])
 
 
 def test_links_pipes_sockets_and_devices(tmp_path):
