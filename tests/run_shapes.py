@@ -66,13 +66,6 @@ def _megatron_start(stamp: bool, load: int | None) -> Lines:
     return [*lines, "training ..."]
 
 
-def _torn() -> Lines:
-    return [
-        "W0301 10:00:00.000000 4242 torch/distributed/elastic/agent/server/api.py:723] Received 15 death signal, shutting down workers",
-        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
-    ]
-
-
 def megatron(trace: Trace, interval: int, rng: random.Random) -> Lines:
     return _megatron(trace, interval, rng, stamp=True)
 
@@ -97,7 +90,7 @@ def _megatron(trace: Trace, interval: int, rng: random.Random, *, stamp: bool) -
         ]
     for again, row in rows(trace, interval):
         if again:
-            lines += [*_torn(), *_megatron_start(stamp, row.iteration - interval)]
+            lines += [*_megatron_start(stamp, row.iteration - interval)]
         fields = [f" iteration {row.iteration:8d}/{total:8d}", f" consumed samples: {row.iteration * batch:12d}"]
         fields.append(f" elapsed time per iteration (ms): {row.ms:.1f}")
         if speed:
@@ -147,7 +140,7 @@ def megatron_deepspeed(trace: Trace, interval: int, rng: random.Random) -> Lines
     total, batch = max(trace.iteration), 512
     for again, row in rows(trace, interval):
         if again:
-            lines += [*_torn(), *_megatron_start(False, row.iteration - interval)]
+            lines += [*_megatron_start(False, row.iteration - interval)]
         loss = f" lm loss: {row.mean_loss:.6E} |" if row.mean_loss is not None and not math.isnan(row.mean_loss) else ""
         norm = f" grad norm: {_number(row.norm, '.3f')} |" if row.norm is not None else ""
         lines.append(
@@ -173,7 +166,7 @@ def deepspeed(trace: Trace, interval: int, rng: random.Random) -> Lines:
     for again, row in rows(trace, interval):
         if again:
             path = f"/ckpt/global_step{row.iteration - interval}/mp_rank_00_model_states.pt"
-            lines += [*_torn(), *_deepspeed_start(trace)]
+            lines += [*_deepspeed_start(trace)]
             lines.append(
                 f"[2026-03-01 11:00:00,000] [INFO] [torch_checkpoint_engine.py:29:load] [Torch] Begin Load checkpoint from {path}..."
             )
@@ -263,7 +256,7 @@ def nemo(trace: Trace, interval: int, rng: random.Random) -> Lines:
     lines = ["[NeMo I 2026-03-01 09:00:00 nemo_logger:145] Experiments will be logged at /results"]
     for again, row in rows(trace, interval):
         if again:
-            lines += [*_torn(), "[NeMo I 2026-03-01 11:00:00 nemo_logger:145] Experiments will be logged at /results"]
+            lines += ["[NeMo I 2026-03-01 11:00:00 nemo_logger:145] Experiments will be logged at /results"]
             lines.append(
                 f"Restoring states from the checkpoint path at /results/checkpoints/model--step={row.iteration - interval}-last.ckpt"
             )
@@ -289,7 +282,6 @@ def titan(trace: Trace, interval: int, rng: random.Random) -> Lines:
         head = row.stamp("[rank0]:[titan] %Y-%m-%d %H:%M:%S,123 - root - INFO - ")
         if again:
             lines += [
-                *_torn(),
                 f"{head}Starting job: Llama 3 8B training",
                 f"{head}Loading the checkpoint from /ckpt/step-{row.iteration - interval}.",
             ]

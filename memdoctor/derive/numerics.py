@@ -57,6 +57,8 @@ class _Walk:
         self.first_nan: int | None = None
         self.first_nan_grad: int | None = None
         self.first_zero_loss: int | None = None
+        self.zero_onset = self.skip_onset = 0  # iterations at which the last runs of zeros and of skipped steps began
+        self.before_zero: float | None = None  # the loss before the last run of zeros
         self.good_run = self.bad_run = self.skip_run = self.floor_run = self.zero_run = 0
         self.scales: list[float] = []  # first, last, least, greatest
         self.late_skips = self.late = 0
@@ -127,6 +129,8 @@ class _Walk:
         if not no_loss and math.isfinite(loss):
             loss = float(loss)
             self.first_loss = loss if self.first_loss is None else self.first_loss
+            if loss == 0 and self.zero_run == 0:
+                self.before_zero, self.zero_onset = self.last_loss, iteration
             self.last_loss = loss
             self.low, self.high = min(self.low, loss), max(self.high, loss)
             self.finite_before += self.first_nan is None
@@ -149,11 +153,19 @@ class _Walk:
         if row >= self._half:
             self.late += 1
             self.late_skips += skipped > 0
+        if skipped > 0 and self.skip_run == 0:
+            self.skip_onset = iteration
         bad = bad_loss or bad_norm
         self.bad_run = self.bad_run + 1 if bad else 0
         self.skip_run = self.skip_run + 1 if skipped > 0 else 0
         self.good_run = 0 if bad or skipped > 0 else self.good_run + 1
         self._take_scale(float(self._scale[row]))
+
+    def _began(self) -> int | None:
+        """The iteration at which what is wrong began: the first bad step, else the steps skipped or the losses of 0 at the end."""
+        if self.onset is not None:
+            return int(self._iteration[self.onset])
+        return self.skip_onset if self.skip_run else self.zero_onset if self.zero_run else None
 
     def fields(self, finished: bool) -> dict[str, Any]:
         scaled = bool(self.scales) and self.scales[3] > FLOOR  # bf16 and fp32 print a constant 1.0
@@ -184,6 +196,8 @@ class _Walk:
             "zero_loss_steps": self.zero_losses,
             "zero_loss_at_end": self.zero_run,
             "first_zero_loss_step": self.first_zero_loss,
+            "loss_before_zero": self.before_zero if self.zero_run else None,
+            "iteration": self._began(),
             "finished": finished,
             "has_scale": scaled,
             "max_lr": self.max_lr or None,

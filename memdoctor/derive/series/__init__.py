@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from memdoctor.derive.series import bound, growth, loss, pace, resume
 from memdoctor.derive.series.collapse import collapse
 from memdoctor.derive.series.experts import experts
-from memdoctor.derive.series.memory import readings
+from memdoctor.derive.series.memory import Readings, readings
 from memdoctor.derive.series.naming import name_of_beat
 from memdoctor.derive.series.segments import Segment, segments_of
 from memdoctor.derive.series.telling import Teller
 from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact
+
+WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
 __all__ = ["series_facts"]
 
@@ -33,7 +35,7 @@ def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact])
             before = _losses(tell, segment, before, result)
             _pace(tell, segment, own, result)
         for steps in parts:
-            _memory(Teller(attempt, steps), capacity, result)
+            _memory(Teller(attempt, steps), own, capacity, result)
     return result
 
 
@@ -63,7 +65,7 @@ def _losses(tell: Teller, segment: Segment, before: loss.Losses | None, result: 
         result.append(tell.jump(segment, jumped))
     diverged = loss.divergence(losses) if fallen is None else None
     if diverged is not None and not (jumped is not None and diverged.place <= jumped.place + 5):
-        result.append(tell.divergence(segment, diverged))
+        result.append(tell.divergence(segment, diverged, losses.bad))
     skip = jumped.place if jumped is not None else -1
     for spike in loss.spikes_of(losses, diverged.place if diverged is not None else None):
         if spike.place > skip + 2:
@@ -89,11 +91,21 @@ def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fa
     result.extend(tell.bound(segment, each) for each in bound.bounds(segment, facts))
 
 
-def _memory(tell: Teller, capacity: float | None, result: list[Fact]) -> None:
+def _memory(tell: Teller, facts: Sequence[Fact], capacity: float | None, result: list[Fact]) -> None:
     found = []
     for each in readings(tell.steps):
         grown = growth.growth(each.times, each.values, None if each.name == "host" else capacity)
         if grown is not None:
             found.append((each, grown))
     if found:  # the rank that will be full first
-        result.append(tell.growth(*min(found, key=lambda pair: (pair[0].name == "host", pair[1].full or float("inf")))))
+        each, grown = min(found, key=lambda pair: (pair[0].name == "host", pair[1].full or float("inf")))
+        result.append(tell.growth(each, grown, _end_of(each, grown, facts)))
+
+
+def _end_of(each: Readings, grown: growth.Growth, facts: Sequence[Fact]) -> Fact | None:
+    """The OOM that growing memory led to: of the same rank where ranks are known."""
+    kind = "host.oom" if each.name == "host" else "cuda.oom"
+    if grown.capacity and grown.last - grown.first < WORTH * grown.capacity:
+        return None
+    ends = [fact for fact in facts if fact.kind == kind and (fact.origin.path != each.path or (fact.origin.line or 0) > each.lines[-1])]
+    return next((fact for fact in ends if fact.rank == each.rank), ends[0] if ends else None)

@@ -16,6 +16,7 @@ KINDS = ("allocated", "reserved", "device", "host")  # the first that is told co
 class Readings:
     """``times`` are iterations, ``values`` bytes, ``lines`` numbers of lines; ``rank`` is None where the line names none."""
 
+    path: str
     name: str
     rank: int | None
     times: list[float]
@@ -40,7 +41,12 @@ def _own(steps: Steps) -> Readings:
     rows = [row for row in range(len(column)) if math.isfinite(column[row])]
     lines = steps.lines
     return Readings(
-        "allocated", steps.file.rank, [iterations[row] for row in rows], [column[row] for row in rows], [int(lines[row]) for row in rows]
+        steps.file.path,
+        "allocated",
+        steps.file.rank,
+        [iterations[row] for row in rows],
+        [column[row] for row in rows],
+        [int(lines[row]) for row in rows],
     )
 
 
@@ -67,7 +73,7 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
         for kind in kinds:
             value = column(kind)[row]
             if math.isfinite(value):
-                each = result.setdefault((kind, rank), Readings(kind, rank, [], [], []))
+                each = result.setdefault((kind, rank), Readings(steps.file.path, kind, rank, [], [], []))
                 each.times.append(time)
                 each.values.append(value)
                 each.lines.append(line)

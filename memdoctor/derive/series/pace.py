@@ -16,6 +16,7 @@ SLOWER = 0.15  # above its best level that a step may take longer before it coun
 WARM_UP = 2  # lines at the start that compile, allocate and read ahead
 FEWEST = 12  # lines below which nothing is said
 PART = 0.1  # of the lines that a level must hold to be one
+EXPLAINS = 25.0  # times the variance of a single line that a cut must explain
 DEPTH = 4  # changes of level that are looked for, in halves of halves
 
 
@@ -35,7 +36,12 @@ def pace_of(segment: Segment) -> Pace | None:
     for name in ("ms", "tokens", "rate", "tflops"):
         if segment.has(name):
             column = segment.values(name)
-            known = [place for place in range(WARM_UP, len(column)) if math.isfinite(column[place]) and column[place] > 0]
+            skipped = segment.values("skipped") if segment.has("skipped") else ()  # such a step does less
+            known = [
+                place
+                for place in range(WARM_UP, len(column))
+                if math.isfinite(column[place]) and column[place] > 0 and not (skipped and skipped[place] > 0)
+            ]
             if len(known) < FEWEST or len(known) < 0.5 * (len(column) - WARM_UP):
                 continue
             if name == "ms":
@@ -95,7 +101,8 @@ def slowdown(pace: Pace) -> Slowdown | None:
     coarse, size = reduce(pace.values)
     count = len(coarse)
     smooth = running_median(coarse, smoothing(count))
-    parts = _levels(smooth, 0, count, DEPTH)
+    chance = noise(coarse) ** 2
+    parts = _levels(smooth, 0, count, DEPTH, chance)
     least = max(4, int(PART * count / 2))
     levels = [(first, last, median(coarse[first:last])) for first, last in parts]
     held = [level for level in levels if level[1] - level[0] >= least] or levels
@@ -112,8 +119,11 @@ def slowdown(pace: Pace) -> Slowdown | None:
     return None
 
 
-def _levels(values: Sequence[float], first: int, last: int, depth: int) -> list[tuple[int, int]]:
-    """Where the level changes: the cut that explains most, and then each half again, as long as it explains much."""
+def _levels(values: Sequence[float], first: int, last: int, depth: int, chance: float) -> list[tuple[int, int]]:
+    """Where the level changes: the cut that explains most, and then each half again, as long as it explains more than chance does.
+
+    ``chance`` is the variance from value to value.
+    """
     part = values[first:last]
     if depth == 0 or len(part) < 8:
         return [(first, last)]
@@ -122,10 +132,11 @@ def _levels(values: Sequence[float], first: int, last: int, depth: int) -> list[
         return [(first, last)]
     mean = math.fsum(part) / len(part)
     whole = math.fsum((value - mean) ** 2 for value in part)
-    if whole <= 0 or split.error > 0.6 * whole or abs(split.after - split.before) < 0.05 * abs(split.before):
+    gain = whole - split.error
+    if gain <= 0 or gain < max(0.08 * whole, EXPLAINS * chance) or abs(split.after - split.before) < 0.05 * abs(split.before):
         return [(first, last)]
     cut = first + split.place
-    return [*_levels(values, first, cut, depth - 1), *_levels(values, cut, last, depth - 1)]
+    return [*_levels(values, first, cut, depth - 1, chance), *_levels(values, cut, last, depth - 1, chance)]
 
 
 def _onset(

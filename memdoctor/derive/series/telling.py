@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import Any
 
 from memdoctor.catalog import with_computed
@@ -20,6 +21,7 @@ from memdoctor.derive.series.spikes import Spike
 from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact, Origin
 
+PRINTED = ("iteration", "sign_iteration", "nan_iteration", "until")  # fields that are iterations of the log
 SECONDS = ("ms", "stamps")  # units of a pace that are seconds; the others are only in proportion to them
 
 
@@ -31,11 +33,13 @@ class Teller:
         # What happened to the losses is one event with what series.numerics tells: rules about it compete.
         self._losses = f"numerics:{attempt}:{steps.file.number}"
 
-    def divergence(self, segment: Segment, found: Divergence) -> Fact:
-        fields = {
-            "name": found.name, "iteration": found.onset, "before": found.before, "after": found.after, "ramp": self._steps(segment, found.place, found.ramp),
-            "sign": found.sign, "sign_iteration": found.sign_at, **found.numbers,
+    def divergence(self, segment: Segment, found: Divergence, bad: int | None) -> Fact:
+        fields: dict[str, Any] = {
+            "name": found.name, "iteration": found.onset, "ramp": self._steps(segment, found.place, found.ramp) if found.ramp else 0, "sign": found.sign,
+            "sign_iteration": found.sign_at, "nan_iteration": None if bad is None else segment.times[bad], **found.numbers,
         }  # fmt: skip
+        if found.name != "norm":
+            fields.update(before=found.before, after=found.after)
         return self._at_place("series.divergence", segment, found.place, fields, self._losses)
 
     def spike(self, segment: Segment, found: Spike) -> Fact:
@@ -93,12 +97,13 @@ class Teller:
         fields = {"iteration": found.onset, "first": found.first, "last": found.last}
         return self._at_place("series.experts", segment, found.place, fields, "")
 
-    def growth(self, each: Readings, found: Growth) -> Fact:
+    def growth(self, each: Readings, found: Growth, end: Fact | None) -> Fact:
+        """``end``: the OOM that it came to; the two are one event."""
         fields = {
             "name": each.name, "iteration": found.onset, "first": found.first, "last": found.last, "per_step": found.per_step,
-            "capacity": found.capacity or None, "assumed": found.assumed, "full_iteration": found.full,
+            "capacity": found.capacity or None, "assumed": found.assumed, "full_iteration": found.full, "oom": end is not None,
         }  # fmt: skip
-        return self._at_line("series.growth", each.lines[found.place], fields, "", each.rank)
+        return self._at_line("series.growth", each.lines[found.place], fields, "" if end is None else end.event, each.rank)
 
     @staticmethod
     def _steps(segment: Segment, place: int, count: int) -> float:
@@ -109,14 +114,13 @@ class Teller:
         row = segment.rows[place]
         # Epochs that count from the beginning: an iteration is told as it was printed.
         shift = segment.times[place] - segment.printed(place)
-        fields = {
-            name: value - shift if name in ("iteration", "sign_iteration", "until") and value is not None else value
-            for name, value in fields.items()
-        }
+        fields = {name: value - shift if name in PRINTED and value is not None else value for name, value in fields.items()}
         return self._fact(kind, self.steps.line(row), fields, event, self.steps.file.rank, self.steps.epoch(row))
 
     def _at_line(self, kind: str, line: int, fields: dict[str, Any], event: str, rank: int | None) -> Fact:
-        return self._fact(kind, line, fields, event, rank, math.nan)
+        """At a line beside step lines; its time is that of the step line before it."""
+        row = max(0, bisect_right(self.steps.lines, line) - 1)
+        return self._fact(kind, line, fields, event, rank, self.steps.epoch(row))
 
     def _fact(self, kind: str, line: int, fields: dict[str, Any], event: str, rank: int | None, epoch: float) -> Fact:
         return Fact(
@@ -133,7 +137,7 @@ class Teller:
 
     @staticmethod
     def _typed(name: str, value: Any) -> Any:
-        whole = name in ("iteration", "sign_iteration", "until", "period", "steps", "ramp", "full_iteration") or (
+        whole = name in (*PRINTED, "period", "steps", "ramp", "full_iteration") or (
             name in ("first", "last", "capacity", "per_step") and isinstance(value, float) and value > 1e4
         )
         return round(value) if whole and isinstance(value, float) and math.isfinite(value) else value
