@@ -369,7 +369,7 @@ KINDS: Mapping[str, Kind] = {
         {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str"},
     ),
     "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
-    "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
+    "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required, no_answer, crashed.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
     "gpu.state": Kind(
         "A reading of a GPU that names a fault, from `nvidia-smi -q` given as a file or from NVML.",
         {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str"},

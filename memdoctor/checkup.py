@@ -138,15 +138,15 @@ def _checks(
         seen = any(fact.origin.source == PROBE + name for fact in facts)
         if worst < 2:
             found.append(((worst, place), Check(name, "wrong", lines.get(name, ""), own)))
-        elif (not seen and reasons) or (name in _NEEDS and reasons and not any(fact.kind in _NEEDS[name] for fact in facts)):
+        elif (not seen and reasons) or (reasons and not _NEEDS.get(name, set()) <= {fact.kind for fact in facts}):
             found.append(((2, place), Check(name, "skipped", "; ".join(dict.fromkeys(reasons)), own)))
         else:
             found.append(((3, place), Check(name, "ok", lines.get(name) or EMPTY.get(name, ""), own)))
     return tuple(check for _, check in sorted(found, key=lambda pair: pair[0]))
 
 
-# Kinds without any of which a probe has not done what it is for, though it may have learnt something.
-_NEEDS = {"gpu": ("gpu.device",), "python": ("stack.torch",), "kernels": ("kernel.run",)}
+# Kinds without which a probe has not done what it is for, though it may have learnt something.
+_NEEDS = {"gpu": {"gpu.count", "gpu.device"}, "python": {"stack.torch"}, "kernels": {"kernel.run"}}
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

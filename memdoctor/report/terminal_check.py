@@ -54,7 +54,8 @@ def _diagnosis(page: Page, each: Diagnosis, verbose: int, many: bool) -> None:
     if sure or where:
         page.prose(", ".join(part for part in (sure, where) if part), indent=6)
     for evidence in each.evidence if verbose else each.evidence[:1]:
-        evidence_line(page, evidence, verbose, 6)
+        if verbose or evidence.text not in each.message:  # a setting is told in full by the message
+            evidence_line(page, evidence, verbose, 6)
     if verbose:
         page.prose(each.why, indent=6)
         fixes_list(page, each, verbose, 6)

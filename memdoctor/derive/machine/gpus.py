@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from memdoctor.derive.machine.facts import completed, derived, of_kind, table
@@ -74,6 +75,15 @@ def states(gpu: Fact) -> list[Fact]:
     if gpu.get("remap_failure"):
         named.append(("remap_failure", "a memory row could not be remapped", None))
     return [
-        derived("gpu.state", gpu, name=name, gpu=gpu.get("gpu"), bus_id=gpu.get("bus_id"), model=gpu.get("model"), value=value, text=text)
+        derived(
+            "gpu.state",
+            replace(gpu, origin=replace(gpu.origin, excerpt=text)),
+            name=name,
+            gpu=gpu.get("gpu"),
+            bus_id=gpu.get("bus_id"),
+            model=gpu.get("model"),
+            value=value,
+            text=text,
+        )
         for name, text, value in named
     ]

@@ -41,6 +41,15 @@ def probe(notes: Notebook, request: Request) -> None:
         where = next((str(line["at"]) for line in reversed(outcome.lines) if "at" in line), "its start")
         what = f"NVML did not answer within {limit:g} s at {where}" if outcome.timed_out else f"NVML failed at {where}"
         ended = outcome.ended()
+        if not outcome.failed:
+            excerpt = f"{what}{f'; {ended}' if ended else ''}"
+            notes.add(
+                "gpu.error",
+                path="NVML",
+                excerpt=excerpt,
+                name="no_answer" if outcome.timed_out else "crashed",
+                text=f"{what}{_last_line(outcome)}",
+            )
         notes.skip(f"{what}{f'; {ended}' if ended else ''}{_last_line(outcome)}", *KINDS)
 
 
@@ -94,12 +103,12 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
             gpu = int(line["lost"])
             notes.add(
                 "gpu.error", path=f"NVML, GPU {gpu}", excerpt=f"{line.get('call')}: {line.get('text')} (code {line.get('code')})",
-                name=_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=line.get("text"), code=line.get("code"),
+                name=_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=f"GPU {gpu}: {line.get('text')}", code=line.get("code"),
             )  # fmt: skip
         elif line.get("kind") == "gpu.process":
             processes.append(line["fields"])
         elif "kind" in line:
-            notes.add(str(line["kind"]), path=str(line.get("path", "NVML")), excerpt=str(line.get("excerpt", "")), **line["fields"])
+            notes.add(str(line["kind"]), path=str(line.get("path", "NVML")), excerpt=str(line.get("excerpt", "")), fields=line["fields"])
         elif "done" in line:
             complete = True
     _note_processes(notes, processes)
@@ -116,7 +125,7 @@ def _note_processes(notes: Notebook, processes: list[dict[str, Any]]) -> None:
             known = {"command": process.command, "user": process.user, "age": process.age, "orphan": orphan, "mine": process.mine}
         size = f", {fields['memory'] // 2**20} MiB" if fields.get("memory") else ""
         excerpt = f"process {fields['of_pid']}{size}: {known.get('command') or 'not visible from here'}"
-        notes.add("gpu.process", path=f"NVML, GPU {fields['gpu']}", excerpt=excerpt, **fields, **known)
+        notes.add("gpu.process", path=f"NVML, GPU {fields['gpu']}", excerpt=excerpt, fields=fields, **known)
 
 
 def pci_gpus(root: str = "") -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ def source_of(probe: str) -> str:
 
 @dataclass(slots=True)
 class Notebook:
-    """The facts and skips of one probe on one host. A field that would be a parameter of ``add`` is written with a trailing _."""
+    """The facts and skips of one probe on one host."""
 
     probe: str
     host: str
@@ -30,9 +30,13 @@ class Notebook:
     at: str = ""  # what is being looked at, told where it hangs
     done: bool = False
 
-    def add(self, kind: str, *, path: str, excerpt: str = "", line: int | None = None, **fields: Any) -> None:
-        """A fact; fields that are None are unknown and left out. ``path`` is where it was learnt, ``excerpt`` what stands there."""
-        known = {name.rstrip("_"): value for name, value in fields.items() if value is not None}
+    def add(
+        self, kind: str, *, path: str, excerpt: str = "", line: int | None = None, fields: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
+        """A fact, of ``fields`` and ``more``; those that are None are unknown and left out. ``path`` is where it was learnt, ``excerpt`` what
+        stands there.
+        """
+        known = {name.rstrip("_"): value for name, value in {**(fields or {}), **more}.items() if value is not None}
         text = " ".join(excerpt.split())[:LONGEST_EXCERPT]
         origin = Origin(source_of(self.probe), path, line, text)
         self.facts.append(Fact(kind, catalog.with_computed(kind, known), origin, host=self.host))

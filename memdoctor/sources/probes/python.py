@@ -128,12 +128,7 @@ class _Run:
         if kind == "stack.package" and book is None and fields.get("state") != "installed":
             book = self.books["kernel"]  # only the kernels were asked for, and this is why they cannot be tried
         if book is not None:
-            book.add(
-                kind,
-                path=path,
-                excerpt=excerpt,
-                **{f"{name}_" if name in ("path", "line") else name: value for name, value in fields.items()},
-            )
+            book.add(kind, path=path, excerpt=excerpt, fields=fields)
 
     def _failed(self, stage: str, line: dict[str, Any]) -> None:
         """A stage raised. That torch is not there is no fault; that something installed cannot be imported is."""
