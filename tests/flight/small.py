@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ FOUR = {
 class Small:
     """Recorders of the ranks of ``groups`` (name -> description, ranks). Calls are numbered as torch numbers them."""
 
-    def __init__(self, groups: dict[str, tuple[str, tuple[int, ...]]] | None = None, *, backend: str = "nccl", timed: bool = True) -> None:
+    def __init__(
+        self, groups: Mapping[str, tuple[str, tuple[int, ...]]] | None = None, *, backend: str = "nccl", timed: bool = True
+    ) -> None:
         self.groups = groups or FOUR
         self.backend, self.timed = backend, timed
         self.ranks = sorted({rank for _, ranks in self.groups.values() for rank in ranks})

@@ -48,8 +48,11 @@ class World:
         return max(told, default=None)
 
     def sure(self, key: str) -> bool:
-        """False where ranks that are in different groups may use one key."""
-        return self.groups[key].shared or self._numbered_alike
+        """False where nobody can say who is in the group: its members are not told, or ranks in different groups use one key."""
+        group = self.groups[key]
+        if group.ranks is None and len(self.members[key]) < 2:
+            return False  # whoever else is in it has not called anything there
+        return group.shared or self._numbered_alike
 
     def held_elsewhere(self, rank: int) -> bool:
         """True for a rank that waits in a group of which nobody can say who else is in it."""
