@@ -421,8 +421,8 @@ KINDS: Mapping[str, Kind] = {
     "host.lock": _probed("A lock of a JIT build; ``builder``: a compiler of this user runs.", {"op": "str", "path": "str", "age": "seconds", "builder": "bool"}, subject=("path",)),
     "gpu.driver": _probed("The NVIDIA driver: of the library, and of the kernel module.", {"driver": "version", "cuda": "version", "module": "version"}),
     "gpu.count": _probed(
-        "GPUs that NVML lists, and those that should be there; ``pci``: on the bus with an NVIDIA driver or none.",
-        {"found": "int", "expected": "int", "by": "str", "pci": "int", "container": "bool", "confined": "bool", "reason": "str"},
+        "GPUs that NVML lists, and those that should be there; ``pci``: on the bus with an NVIDIA driver or none; ``claims``: variables that say how many.",
+        {"found": "int", "expected": "int", "by": "str", "pci": "int", "container": "bool", "confined": "bool", "reason": "str", "claims": "list"},
         {"missing": _difference("expected", "found"), "hidden": _difference("pci", "found")},
     ),
     "gpu.device": _probed(

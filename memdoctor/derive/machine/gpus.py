@@ -8,7 +8,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from memdoctor.derive.machine.facts import completed, derived, of_kind, table
-from memdoctor.derive.machine.settings import settings_of
 from memdoctor.model import Fact
 
 _SLOWED = ("hw_slowdown", "hw_thermal", "power_brake", "sw_thermal")
@@ -26,7 +25,7 @@ def complete_gpus(facts: Sequence[Fact], expect: int | None) -> list[Fact]:
             fact = completed(fact, siblings=siblings, links_expected=links, **{name: arch.get(name) for name in _FEATURES})
             result += [fact, *states(fact)]
         elif fact.kind == "gpu.count":
-            number, by = expected(fact, settings_of(facts), expect)
+            number, by = expected(fact, expect)
             result.append(completed(fact, expected=number, by=by))
         else:
             result.append(fact)
@@ -40,14 +39,15 @@ def expected_links(model: str) -> int | None:
     return None
 
 
-def expected(count: Fact, settings: dict[str, str], told: int | None) -> tuple[int | None, str | None]:
+def expected(count: Fact, told: int | None) -> tuple[int | None, str | None]:
     """How many GPUs should be there and who says so: --expect-gpus, else whoever expects more than are found, else nobody."""
     if told is not None:
         return told, "--expect-gpus"
     found, pci = count.get("found") or 0, count.get("pci")
     claims: list[tuple[int, str]] = []
-    for name in ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "LOCAL_WORLD_SIZE"):
-        match = re.search(r"(\d+)$", settings.get(name, ""))
+    for claim in count.get("claims") or ():
+        name, _, value = str(claim).partition("=")
+        match = re.search(r"(\d+)$", value)  # Slurm also writes h100:8
         if match is not None:
             claims.append((int(match[1]), name))
     # A container, or a job that got some of the GPUs, still sees the whole PCI bus.

@@ -20,6 +20,7 @@ LIMIT = 15.0  # seconds
 LIBRARY = "libnvidia-ml.so.1"
 NVIDIA = "0x10de"
 NO_PERMISSION = 4  # of NVML's return codes
+_COUNTING = ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "LOCAL_WORLD_SIZE")  # who says how many GPUs there should be, the surest first
 _CONFINING = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "NVIDIA_VISIBLE_DEVICES")
 # NVML's return codes that tell what is wrong with the whole driver -> name of the kind gpu.error
 _ERRORS = {15: "lost", 16: "reset_required", 18: "nvml_mismatch", 999: "nvml_unknown"}
@@ -76,7 +77,10 @@ def _note_count(notes: Notebook, request: Request, found: int, reason: str | Non
     inside = container(request.root, dict(request.environ)) is not None
     confined = any(request.environ.get(name) not in (None, "", "all") for name in _CONFINING)
     excerpt = f"NVML lists {found}, the PCI bus {'unknown' if pci is None else pci}" + (f": {reason}" if reason else "")
-    notes.add("gpu.count", path="NVML", excerpt=excerpt, found=found, pci=pci, container=inside, confined=confined, reason=reason)
+    claims = [f"{name}={request.environ[name]}" for name in _COUNTING if request.environ.get(name)] or None
+    notes.add(
+        "gpu.count", path="NVML", excerpt=excerpt, found=found, pci=pci, container=inside, confined=confined, reason=reason, claims=claims
+    )
 
 
 def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, bool]:
