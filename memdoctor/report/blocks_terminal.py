@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
+from memdoctor.report import fit
 from memdoctor.report.blocks import Block, Bullets, Heading, Prose, Table, Verbatim, plain
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.text import visible_lines
@@ -13,7 +14,7 @@ _STYLES = {"paste": "cyan", "log": "dim"}
 
 
 def render(blocks: Iterable[Block], *, color: bool, width: int, file: TextIO, whole: bool = False) -> None:
-    """Write ``blocks`` to ``file``. Lines of a log are cropped to ``width`` columns unless ``whole``; what is to paste never is."""
+    """Write ``blocks`` to ``file``. Long lines of a log are cut short unless ``whole``; what is to paste never is."""
     page = Page(width, encoding=getattr(file, "encoding", None) or "utf-8", color=color)
     deeper = 0
     for block in blocks:
@@ -35,9 +36,9 @@ def _block(page: Page, block: Block, indent: int, whole: bool, *, lead: str = ""
             for line in visible_lines("\n".join(block.lines)):
                 if block.kind == "outline":
                     page.prose(line.lstrip(), indent=indent + 2 + len(line) - len(line.lstrip()))
-                else:
-                    put = page.cropped if block.kind == "log" and not whole else page.line
-                    put((line, _STYLES[block.kind]), indent=indent + 2)
+                    continue
+                for part in fit.log(line, page.width - indent - 2) if block.kind == "log" and not whole else (line,):
+                    page.line((part, _STYLES[block.kind]), indent=indent + 2)
         case Bullets():
             for number, item in enumerate(block.items, 1):
                 mark = f"{number}. " if block.ordered else "- "

@@ -31,10 +31,12 @@ def log(text: str, width: int = CODE_WIDTH, most: int = MOST_LINES) -> tuple[str
         lead = _HANG if lines else ""
         room = width - len(lead)
         if len(rest) > room:
-            end = rest.rfind(" ", room // 2, room) if len(lines) < most - 1 else room - 2
+            last = len(lines) == most - 1
+            room -= 2 * last
+            end = rest.rfind(" ", room // 2, room + 1)
             end = end if end > 0 else room
-            line, rest = rest[:end], rest[end:].lstrip()
-            line += " …" if len(lines) == most - 1 else ""
+            line, rest = rest[:end].rstrip(), rest[end:].lstrip()
+            line += " …" if last else ""
         else:
             line, rest = rest, ""
         lines.append(lead + line.rstrip())

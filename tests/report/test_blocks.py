@@ -86,7 +86,7 @@ def test_terminal() -> None:
         Heading(1, "title"),
         Heading(2, "part"),
         Bullets(((Prose(("do " * 30,)), Verbatim((f"--flag {'x' * 80}",))), (Prose((Code("b"), "\x1b[31m")),)), ordered=True),
-        Verbatim((f"line {'y' * 80}",), "log"),
+        Verbatim(("line " * 80,), "log"),
         Verbatim(("  deeper " + "word " * 20,), "outline"),
     )
     lines = out.split("\n")
