@@ -7,10 +7,27 @@ from collections.abc import Sequence
 from memdoctor.model import Ended, Fact, FileRead, Origin, StepMark
 
 RUNNING = 120.0  # seconds since the file changed within which a log without an end counts as one of a live job
+HUNG = 120.0  # seconds from the word that the work is done to a signal that ended a job which did not come to its end by itself
 NEAR_END = 40  # lines before the end of a file in which an error-like line is taken for the reason of the end
+_BYSTANDERS = ("make", "shell", "zsh", "time", "kubectl", "supervisord", None)  # tell of any process, the job's or another
 _KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "sighup", "evicted")
 _LEFT = ("port.in_use", "rendezvous.error", "peer.gone")
-_FATAL = ("exception", "native.crash", "rendezvous.error", "port.in_use", "collective.mismatch", "collective.timeout", "config.error")
+_FATAL = (
+    "watchdog.timeout",
+    "watchdog.heartbeat",
+    "nccl.error",
+    "cuda.oom",
+    "cuda.error",
+    "gpu.error",
+    "host.oom",
+    "exception",
+    "native.crash",
+    "rendezvous.error",
+    "port.in_use",
+    "collective.mismatch",
+    "collective.timeout",
+    "config.error",
+)
 
 
 def how_it_ended(facts: Sequence[Fact], steps: Sequence[StepMark], files: Sequence[FileRead], *, last: bool) -> tuple[Ended, Fact | None]:
@@ -18,13 +35,16 @@ def how_it_ended(facts: Sequence[Fact], steps: Sequence[StepMark], files: Sequen
 
     ``facts`` and ``steps`` are the attempt's; ``last`` tells whether a later attempt exists.
     """
-    exits = [fact for fact in facts if _is_failure(fact)]
+    exits = [fact for fact in facts if _is_failure(fact) and not (_anybodys(fact) and _progress_after(fact, steps))]
     kills = [fact for fact in facts if fact.kind == "scheduler" and fact.fields.get("name") in _KILLS]
+    kills = [fact for fact in kills if fact.fields.get("state") != "shell" or not _progress_after(fact, steps)]
     done = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") == "completed"]
     ended = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed")]
     raised = [fact for fact in facts if fact.kind in _FATAL and _uncaught(fact) and not _progress_after(fact, steps)]
     if exits:
         return ("killed", kills[0]) if kills and _before(kills[0], exits[0]) else ("failed", _best_exit(exits))
+    if kills and done and all(_soon_after(done[-1], fact) for fact in kills) and not any(_before(done[-1], fact) for fact in raised):
+        return "completed", done[-1]
     if kills:
         return "killed", kills[0]
     if done and not any(_before(done[-1], fact) for fact in raised):
@@ -102,6 +122,22 @@ def _is_failure(fact: Fact) -> bool:
         and fact.fields.get("name") in ("task_exit", "task_signal")
         and (code or fact.fields.get("signal")) not in (None, 0, "SIGTERM", "Terminated")
     )
+
+
+def _anybodys(fact: Fact) -> bool:
+    """True for an exit that a shell or a supervisor tells, without the rank or the process: perhaps not of the job at all."""
+    fields = fact.fields
+    return fact.kind == "process.exit" and fields.get("by") in _BYSTANDERS and fields.get("of_pid") is None and fact.rank is None
+
+
+def _soon_after(done: Fact, kill: Fact) -> bool:
+    """True where the signal came when the job was just leaving; without times a time limit is taken for late, anything else for soon."""
+    if not _before(done, kill):
+        return False
+    first, second = done.time or done.after, kill.time or kill.after
+    if first is None or second is None:
+        return kill.fields.get("name") != "time_limit"
+    return second.epoch - first.epoch < HUNG
 
 
 def _uncaught(fact: Fact) -> bool:

@@ -64,6 +64,7 @@ class Place:
         before = self.before()
         if b" in " not in before and b'File "' not in before:
             return ()
-        lines = [self.prefixes.strip(raw) for raw in before.decode("utf-8", "replace").split("\n")[1:-1]]
+        whole = len(before) < BACK  # else the first line may be cut
+        lines = [self.prefixes.strip(raw) for raw in before.decode("utf-8", "replace").split("\n")[0 if whole else 1 : -1]]
         first = self.line - len(lines)
         return from_tail([(first + offset, other) for offset, other in enumerate(lines) if other.stream == line.stream][-LINES:])

@@ -10,8 +10,7 @@ from memdoctor.sources.logs.index import Opened
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import STARTS, FactMaker, Found
 from memdoctor.sources.logs.place import Place
-from memdoctor.sources.logs.sites import locate
-from memdoctor.sources.logs.streams import OpenTraceback, Streams, exception_fields
+from memdoctor.sources.logs.streams import OpenTraceback, Streams
 from memdoctor.sources.logs.tracebacks import lone_exception
 
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
@@ -35,10 +34,12 @@ class SegmentReader:
             if line.rank is not None:
                 self.ranks.add(line.rank)
             traceback = self._streams.feed_traceback(line, piece, opened.traceback)
+            if traceback is None and opened.error and not step:
+                traceback = self._lone(line, piece)
             self._streams.feed_block(line)
             known = self._signals(line, piece, opened, traceback, window)
-            if traceback is None and opened.error and not step:
-                self._error(line, piece, known)
+            if traceback is None and opened.error and not step and not known:
+                self._unknown(line, piece)
         if self._streams.open:
             self._streams.close_idle()
 
@@ -66,18 +67,18 @@ class SegmentReader:
                 self._emit(signal.fact, {**signal.set, **found}, line, raw)
         return known
 
-    def _error(self, line: Line, raw: str, known: bool) -> None:
-        """A line that looks like an error: an exception whose traceback is missing, or words that no signal knows."""
+    def _lone(self, line: Line, raw: str) -> OpenTraceback | None:
+        """The traceback that begins with ``line``, where that is an exception line whose traceback is missing or lost its head."""
         lone = lone_exception(line.text)
-        quiet = (line.level or "").upper() in QUIET_LEVELS
-        if lone is not None:
-            frames = self._place.frames_before(line)
-            site, owner = locate(frames, *lone)
-            fields = {"complete": False, "chained": False, "root": True, "site": site, "owner": owner}
-            if quiet:
-                fields["logged"] = True  # told at a level at which nothing ends
-            self._emit("exception", {**fields, **exception_fields(*lone, frames)}, line, raw)
-        elif not known and not quiet:
+        if lone is None:
+            return None
+        return self._streams.open_headless(line, raw, self._place.frames_before(line), _is_quiet(line))
+
+    def _unknown(self, line: Line, raw: str) -> None:
+        """A line that looks like an error and that no signal knows."""
+        if line.text.startswith("Exception ignored in"):
+            self._streams.ignore_next(line)
+        elif not _is_quiet(line):
             self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw)
 
     def _emit(self, kind: str, fields: dict[str, Any], line: Line, raw: str) -> None:
@@ -87,3 +88,8 @@ class SegmentReader:
 
     def _found(self, line: Line, raw: str) -> Found:
         return Found(line, raw, self._place.line, self._place.part, "", {}, self._place.stamp_before(line))
+
+
+def _is_quiet(line: Line) -> bool:
+    """Told at a level at which nothing ends."""
+    return (line.level or "").upper() in QUIET_LEVELS

@@ -14,6 +14,7 @@ from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.sites import locate
 from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader, bare_name, starts
 
+IGNORED = 2  # lines between Python's word that it ignores an exception and its traceback
 IDLE = 400  # segments after which a traceback or block whose stream is silent is closed
 
 
@@ -25,6 +26,9 @@ class OpenTraceback:
     tick: int
     context: Mapping[str, Any]  # phase and iteration when it began
     after: Stamp | None
+    headless: bool = False  # its head was cut off: the frames were found by looking back
+    logged: bool = False  # told at a level at which nothing ends
+    ignored: bool = False  # Python says that it ignored it
     reader: TracebackReader = field(default_factory=TracebackReader)
     pending: list[tuple[Signal, dict[str, Any], int, Line, str]] = field(default_factory=list)
     raws: dict[int, str] = field(default_factory=dict)
@@ -46,6 +50,7 @@ class Streams:
         self._number, self._place, self._maker = number, place, maker
         self._tracebacks: dict[str, OpenTraceback] = {}
         self._blocks: dict[str, OpenBlock] = {}
+        self._ignored: dict[str, int] = {}  # stream -> line that says that Python ignores what comes next
         self.open = False
 
     def feed_traceback(self, line: Line, raw: str, gate: bool) -> OpenTraceback | None:
@@ -57,12 +62,37 @@ class Streams:
                 return current if current.reader.took else None
             self._end_traceback(stream)
         if gate and starts(line.text):
-            current = OpenTraceback(line, self._place.tick, self._maker.context(), self._place.stamp_before(line))
-            self._tracebacks[stream], self.open = current, True
+            current = self._open(line)
+            current.ignored = self._place.line - self._ignored.get(stream, -IGNORED) <= IGNORED
             if self._takes(current, line, raw):
                 return current
             self._end_traceback(stream)
         return None
+
+    def open_headless(self, line: Line, raw: str, frames: Sequence[Frame], logged: bool) -> OpenTraceback | None:
+        """Begin a traceback at its exception line; ``frames`` were found above it. None where the line turns out to be none."""
+        current = self._open(line)
+        current.headless, current.logged = True, logged
+        number = self._place.line
+        current.reader.feed(Line("Traceback (most recent call last):"), number)
+        for frame in frames:
+            current.reader.feed(Line(f'  File "{frame.file}", line {frame.lineno}, in {frame.function}'), number)
+            if frame.source:
+                current.reader.feed(Line(f"    {frame.source}"), number)
+        if self._takes(current, line, raw):
+            return current
+        self._tracebacks.pop(line.stream)
+        self.open = bool(self._tracebacks or self._blocks)
+        return None
+
+    def ignore_next(self, line: Line) -> None:
+        """Python says on ``line`` that it ignores the exception that it prints next."""
+        self._ignored[line.stream] = self._place.line
+
+    def _open(self, line: Line) -> OpenTraceback:
+        current = OpenTraceback(line, self._place.tick, self._maker.context(), self._place.stamp_before(line))
+        self._tracebacks[line.stream], self.open = current, True
+        return current
 
     def feed_block(self, line: Line) -> None:
         """Give ``line`` to the open block of its stream, where there is one."""
@@ -118,18 +148,34 @@ class Streams:
         exceptions = done.reader.finish()
         chain = f"{self._number}:{exceptions[0].line}:{stream}" if exceptions else ""
         for raised in exceptions:
+            if not raised.type:
+                self._cut_off(done, raised)
+                continue
             site, owner = locate(raised.frames, raised.type, raised.message)
             context = {**done.context, "site": site, "owner": owner}
             raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
-            fields = {"complete": raised.complete, "chained": raised.chained, "root": raised.root}
+            fields = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
+            if done.logged or done.ignored:
+                fields["logged"] = True
             fields.update(exception_fields(raised.type, raised.message, raised.frames))
             self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
-            for signal, found, number, line, text in done.pending:
+            for signal, found, number, line, text in () if done.ignored else done.pending:
                 if raised.line <= number <= raised.last_line:
                     known = {**context, "exception": bare_name(raised.type)}
                     where = Found(line, text, number, 0, event, known, done.after)
                     self._maker.make(signal.fact, _with_following(signal, found, raised, number), where)
+
+    def _cut_off(self, done: OpenTraceback, raised: RawException) -> None:
+        """The log ends within a traceback: which exception it is nobody knows."""
+        last = raised.frames[-1] if raised.frames else None
+        where = f" after {last.file}:{last.lineno}, in {last.function}" if last is not None else ""
+        raw = done.raws.get(raised.last_line, done.line.text)
+        self._maker.make(
+            "error.line",
+            {"text": f"the traceback is cut off{where}"},
+            Found(done.line, raw, raised.last_line, 0, "", done.context, done.after),
+        )
 
 
 def exception_fields(type_: str, message: str, frames: Sequence[Frame]) -> dict[str, Any]:

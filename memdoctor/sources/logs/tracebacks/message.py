@@ -107,7 +107,7 @@ class Message:
         opened = self._last.endswith((":", ",", "(", "[", "{"))
         if lone_exception(body) is not None:
             return opened
-        if body[0] in " \t" or opened:
+        if (body[0] in " \t" and not _RECORD.match(body.lstrip())) or opened:
             return True
         self._unsure += 1
         sentence = not self._shared or (body.endswith((".", "!", "?", ")")) and len(body.split()) >= MIN_WORDS)
