@@ -10,7 +10,7 @@ from memdoctor.cli import output
 from memdoctor.cli.formats import FORMATS, only
 from memdoctor.cli.page import show
 
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?")
 
 
 @click.command(short_help="Explain a cause or a rule: what it means, what looks like it, what to do.")

@@ -45,11 +45,12 @@ class Book:
         return self.cause(id_) if id_ in self.base.causes else self.rule(id_)
 
     def matching(self, glob: str) -> list[tuple[str, str]]:
-        """(id, title) of the causes and then the rules that match. Raises InputError where none does."""
+        """(id, title) of the causes and then the rules that match; only * and ? are wild. Raises InputError where none does."""
+        asked, glob = glob, glob.replace("[", "[[]")
         found = [(id_, self.title(id_)) for id_ in self.cause_ids if fnmatchcase(id_, glob)]
         found += [(id_, self._rules[id_].title) for id_ in self.rule_ids if fnmatchcase(id_, glob)]
         if not found:
-            raise InputError(self._unknown(glob.strip("*?./")))
+            raise InputError(self._unknown(asked.strip("*?./")))
         return found
 
     def title(self, cause: str) -> str:

@@ -59,7 +59,7 @@ def _first_page(guide: Guide, link: Links) -> Iterator[Block]:
 
 
 def _symptom(symptom: Symptom, link: Links) -> tuple[Pieces, ...]:
-    seen: Pieces = (Code(symptom.see), " ") if symptom.see else ()
+    seen: Pieces = (Code(symptom.see), *((" ",) if symptom.note else ())) if symptom.see else ()
     return ((*seen, *words(symptom.note)), (Code(symptom.cause),), words(symptom.do), (link.place(symptom.cause),))
 
 

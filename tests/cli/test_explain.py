@@ -127,6 +127,7 @@ def test_a_glob_lists(capsys: pytest.CaptureFixture[str]) -> None:
         ("oom/", "there are oom.model_states, "),
         ("xyzzy", "`memdoctor rules list` shows all"),
         ("xyz*", "`memdoctor rules list` shows all"),
+        ("[[a-&&]*", "called '[[a-&&]'"),
         ("\x1b[31m", "called '\\x1b[31m'"),
     ],
 )
