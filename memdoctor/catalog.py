@@ -446,7 +446,7 @@ KINDS: Mapping[str, Kind] = {
     "gpu.process": _probed("A process that holds memory of a GPU; ``orphan``: its parent is gone.", {"gpu": "int", "of_pid": "int", "command": "str", "user": "str", "memory": "bytes", "age": "seconds", "orphan": "bool", "mine": "bool"}, subject=("of_pid",)),
     "gpu.xid": _probed("An Xid in the kernel log of this boot; what it means is from rules/tables/xids.yaml.", {"number": "int", "bus_id": "str", "gpu": "int", "age": "seconds", "times": "int", "what": "str", "class": "str", "asks": "str", "fatal": "bool"}, subject=("number",)),
     "stack.python": _probed("The Python interpreter that was examined.", {"path": "str", "version": "version"}),
-    "stack.package": _probed("A Python package; state: installed, broken, crashed, slow.", {"package": "str", "version": "version", "state": "str", "text": "str", "cause": "str", "place": "str"}, subject=("package",)),
+    "stack.package": _probed("A Python package; state: installed, broken, crashed, slow.", {"package": "str", "version": "version", "state": "str", "text": "str", "cause": "str", "place": "str", "python": "str"}, subject=("package",)),
     "stack.torch": _probed(
         "PyTorch as it is built, and what it sees.",
         {"version": "version", "cuda": "version", "hip": "version", "cudnn": "version", "nccl": "version", "archs": "list", "cxx11_abi": "bool", "available": "bool", "devices": "int", "text": "str"},

@@ -127,31 +127,35 @@ class _Run:
         book = self.books["kernel" if kind == "kernel.run" else "stack"]
         if kind == "stack.package" and book is None and fields.get("state") != "installed":
             book = self.books["kernel"]  # only the kernels were asked for, and this is why they cannot be tried
+        if kind == "stack.package":
+            fields = {**fields, "python": self.python}
         if book is not None:
             book.add(kind, path=path, excerpt=excerpt, fields=fields)
 
     def _failed(self, stage: str, line: dict[str, Any]) -> None:
-        """A stage raised. That torch is not there is no fault; that something installed cannot be imported is."""
-        text, package = str(line.get("text", "")), _PACKAGES.get(stage, stage)
-        if line.get("error") == "ModuleNotFoundError" and "torch" not in self.installed and "'torch" in text:
-            if stage == "torch":
-                self._skip(
-                    f"torch is not installed for {self.python}",
-                    [name for name in (*STACK_STAGES, *KERNEL_STAGES) if name not in ("packages", "tools")],
-                )
+        """A stage raised. That torch is not there is no fault; that something installed does not work is."""
+        text, package, cause = str(line.get("text", "")), _PACKAGES.get(stage, stage.replace("_", "-")), line.get("cause")
+        if stage == "torch":
+            self.broken.add("torch")
+            if line.get("error") == "ModuleNotFoundError" and "torch" not in self.installed and "'torch" in text:
+                without = [name for name in (*STACK_STAGES, *KERNEL_STAGES) if name not in ("packages", "tools")]
+                self._skip(f"torch is not installed for {self.python}", without)
+                return
+            fields = {"package": package, "version": self.installed.get(package) or None, "state": "broken", "text": text, "cause": cause}
+            self._note("stack.package", fields, self.python, f"import torch: {text}")
+            self._skip("torch cannot be imported", ["torch", *KERNEL_STAGES])
+        elif "torch" in self.broken:  # it needs torch, and that is told already
             return
-        if package in self.broken or (stage != "torch" and "torch" in self.broken):
-            return
-        self.broken.add(package)
-        if package in self.installed or stage == "torch":
+        elif stage in KERNEL_STAGES:
             fields = {
+                "kernel": stage.replace("_", " "),
                 "package": package,
-                "version": self.installed.get(package) or None,
-                "state": "broken",
+                "state": "failed",
+                "device": "cpu",
                 "text": text,
-                "cause": line.get("cause"),
+                "cause": cause,
             }
-            self._note("stack.package", fields, self.python, f"import {package}: {text}")
+            self._note("kernel.run", fields, package, f"{fields['kernel']}: {text}")
         else:
             self._skip(f"{stage.replace('_', ' ')}: {text}", [stage])
 

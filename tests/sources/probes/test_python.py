@@ -1,0 +1,246 @@
+"""Another interpreter is examined: real programs, made-up packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+INSIDE = ROOT / "memdoctor" / "sources" / "probes" / "inside.py"
+
+
+class Environment:
+    """A virtual environment without pip and without memdoctor, into which packages are put by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+        self.folder, self.python = folder, str(folder / "bin" / "python")
+        self.packages = next(folder.glob("lib/python*/site-packages"))
+
+    def add(self, module: str, code: str, version: str = "", distribution: str = "") -> None:
+        path = self.packages / f"{module.replace('.', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+        if version:
+            (self.packages / f"{distribution or module}-{version}.dist-info").mkdir()
+
+    def state(self) -> dict[str, tuple[int, int, str]]:
+        return {
+            str(path): (
+                path.stat().st_mtime_ns,
+                path.stat().st_mode,
+                hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+            )
+            for path in sorted(self.folder.rglob("*"))
+            if not path.is_symlink()
+        }
+
+    def check(self, *arguments: str, home: Path | None = None) -> tuple[dict[str, Any], int]:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home or self.folder.parent / "home"), "CUDA_HOME": str(self.folder)}
+        command = [
+            sys.executable,
+            "-m",
+            "memdoctor",
+            "check",
+            "--only",
+            "python",
+            "--only",
+            "kernels",
+            "--format",
+            "json",
+            "--python",
+            self.python,
+        ]
+        done = subprocess.run([*command, *arguments], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout), done.returncode
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    return Environment(tmp_path / "venv")
+
+
+# As much of torch as the check asks for, built for CUDA 12.8 and without a GPU; operations are those of a list.
+FAKE_TORCH = """
+import types
+__version__ = "2.9.0+cu128"
+version = types.SimpleNamespace(cuda="12.8", hip=None)
+_C = types.SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=True, _cuda_getArchFlags=lambda: "sm_80 sm_90 compute_90")
+class _Cuda(types.SimpleNamespace):
+    def is_available(self): return False
+    def device_count(self): return 0
+    def init(self): raise RuntimeError("Found no NVIDIA driver on your system.")
+cuda = _Cuda(nccl=types.SimpleNamespace(version=lambda: (2, 27, 5)))
+backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 91002))
+def device(*a): raise RuntimeError("no kernels here")
+"""
+
+
+def rules(report: dict[str, Any]) -> list[str]:
+    return sorted(each["rule"] for each in report["diagnoses"])
+
+
+def test_nothing_is_installed_and_nothing_is_changed(environment: Environment) -> None:
+    before = environment.state()
+    report, code = environment.check()
+    assert (rules(report), code) == ([], 0)
+    assert {check["name"]: check["status"] for check in report["checks"]} == {"python": "skipped", "kernels": "skipped"}
+    assert any(f"torch is not installed for {environment.python}" in skip["reason"] for skip in report["skips"])
+    assert environment.state() == before
+
+
+def test_a_torch_that_aborts_on_import(environment: Environment) -> None:
+    environment.add(
+        "torch.__init__", "import os, sys\nprint('noise on stdout')\nsys.stderr.write('libfoo: fatal\\n')\nos.abort()\n", "2.9.0", "torch"
+    )
+    before = environment.state()
+    report, code = environment.check("--only", "host")
+    assert (rules(report), code) == (["env/import_crash"], 1)
+    (diagnosis,) = report["diagnoses"]
+    assert "torch 2.9.0 ends Python: the interpreter died of SIGABRT (libfoo: fatal)" in diagnosis["message"]
+    assert diagnosis["fixes"][0]["command"].startswith(environment.python)
+    assert {check["name"]: check["status"] for check in report["checks"]} == {"python": "wrong", "kernels": "skipped", "host": "ok"}
+    assert environment.state() == before
+
+
+def test_a_torch_that_never_comes_back(environment: Environment) -> None:
+    environment.add("torch.__init__", "import time\ntime.sleep(1000)\n", "2.9.0", "torch")
+    begun = time.monotonic()
+    report, code = environment.check("--timeout", "2")
+    assert time.monotonic() - begun < 15
+    assert (rules(report), code) == (["env/import_slow"], 0)
+    assert "not done after 2 s" in report["diagnoses"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("raise ImportError('flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi')", "env/package_abi"),
+        ('raise ImportError("/lib/libc.so.6: version `GLIBC_2.38\' not found")', "env/package_abi"),
+        ("import a_module_that_is_not_there", "env/package_broken"),
+        ("raise RuntimeError('this build is for another planet')", "env/package_broken"),
+        ("import sys; sys.exit('leaving')", "env/package_broken"),
+    ],
+)
+def test_a_torch_that_cannot_be_imported(environment: Environment, code: str, rule: str) -> None:
+    environment.add("torch.__init__", code, "2.9.0", "torch")
+    report, exit_code = environment.check()
+    assert (rules(report), exit_code) == ([rule], 1)
+    assert report["diagnoses"][0]["message"].startswith("torch 2.9.0 ")
+
+
+def test_what_torch_says_of_itself(environment: Environment) -> None:
+    environment.add("torch.__init__", FAKE_TORCH, "2.9.0+cu128", "torch")
+    (environment.packages / "nvidia_nccl_cu12-2.27.5.dist-info").mkdir()
+    (environment.packages / "flash_attn-2.8.3.dist-info").mkdir()
+    saved = environment.folder.parent / "facts.json"
+    environment.check("--save", str(saved))
+    facts = json.loads(saved.read_text())["facts"]
+    torch = next(fact["fields"] for fact in facts if fact["kind"] == "stack.torch")
+    assert torch["version"] == "2.9.0+cu128"
+    assert (torch["cuda"], torch["nccl"], torch["cudnn"], torch["archs"]) == ("12.8", "2.27.5", "9.10.2", ["sm_80", "sm_90", "compute_90"])
+    assert (torch["available"], torch["text"]) == (False, "RuntimeError: Found no NVIDIA driver on your system.")
+    packages = {fact["fields"]["package"]: fact["fields"]["version"] for fact in facts if fact["kind"] == "stack.package"}
+    assert packages == {"torch": "2.9.0+cu128", "nvidia-nccl": "2.27.5", "flash-attn": "2.8.3"}
+
+
+def test_a_package_beside_torch_that_crashes_costs_only_itself(environment: Environment) -> None:
+    environment.add("torch.__init__", FAKE_TORCH, "2.9.0", "torch")
+    environment.add("apex.__init__", "import os\nos.abort()\n", "0.1", "apex")
+    environment.add("xformers.__init__", "", "0.0.33", "xformers")
+    environment.add("xformers.ops", "raise ImportError('undefined symbol: _Znwm')", "")
+    report, _ = environment.check()
+    named = {each["rule"]: each["message"] for each in report["diagnoses"]}
+    assert "apex 0.1" in named["env/import_crash"]
+    assert "xformers 0.0.33" in named["env/package_abi"]  # looked at after the crash
+
+
+def test_a_kernel_that_raises(environment: Environment) -> None:
+    environment.add("torch.__init__", FAKE_TORCH, "2.9.0", "torch")
+    report, code = environment.check()
+    assert (rules(report), code) == (["env/kernel_fails", "env/kernel_fails"], 1)
+    assert sorted(each["message"] for each in report["diagnoses"])[1] == "fused adamw on cpu failed: RuntimeError: no kernels here"
+
+
+def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "memdoctor", "check", "--python", str(tmp_path / "none")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"memdoctor: --python {tmp_path}/none: no interpreter there; name the program, such as /opt/venv/bin/python\n"
+
+
+def test_a_folder_stands_for_its_interpreter(environment: Environment) -> None:
+    from memdoctor.sources.probes.python import interpreter
+
+    assert interpreter(str(environment.folder)) == environment.python
+    assert interpreter(None) == sys.executable
+
+
+def test_inside_is_one_file_of_the_standard_library() -> None:
+    text = INSIDE.read_text(encoding="utf-8")
+    top = re.findall(r"^(?:import|from) (\w+)", text, re.M)
+    assert set(top) <= {"__future__", *sys.stdlib_module_names}
+    assert "memdoctor" not in re.sub(r'""".*?"""', "", text, flags=re.S)
+
+
+@pytest.mark.parametrize(
+    "python", ["python3.7", "python3.8", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"]
+)
+def test_inside_runs_on_other_pythons(python: str, tmp_path: Path) -> None:
+    try:
+        version = subprocess.run([python, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        pytest.skip(f"no {python}")
+    done = subprocess.run(
+        [python, "-B", str(INSIDE), '{"stages": ["packages", "tools"]}'], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert version.split()[1] in [fact["fields"]["version"] for fact in facts if fact.get("kind") == "stack.python"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_modules_beside_inside_hide_nothing(environment: Environment) -> None:
+    """The folder of inside.py holds `kernels.py`-like names; a package of that name must still be found."""
+    environment.add("network.__init__", "WHO = 'the package'")
+    environment.add("torch.__init__", f"import network\nassert network.WHO == 'the package'\n{FAKE_TORCH}", "2.9.0", "torch")
+    report, _ = environment.check("--ignore", "env/kernel_fails")
+    assert rules(report) == []
+
+
+# --- with a real torch ----------------------------------------------------------------------------------------------------------
+
+TORCH = os.environ.get("MEMDOCTOR_TORCH_PYTHON")  # an interpreter that has torch
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TORCH, reason="MEMDOCTOR_TORCH_PYTHON names no interpreter with torch")
+def test_a_real_torch_is_looked_at_in_less_than_two_imports(tmp_path: Path) -> None:
+    assert TORCH is not None
+
+    def seconds(command: list[str]) -> float:
+        begun = time.monotonic()
+        subprocess.run(command, capture_output=True, check=True)
+        return time.monotonic() - begun
+
+    check = [sys.executable, "-m", "memdoctor", "check", "--python", TORCH]
+    report = json.loads(subprocess.run([*check, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    assert {each["name"]: each["status"] for each in report["checks"]}["kernels"] == "ok"
+    assert rules(report) in ([], ["gpu/none"])
+    imports = min(seconds([TORCH, "-c", "import torch"]) for _ in range(5))
+    checks = min(seconds(check) for _ in range(5))
+    assert checks <= 2 * imports
