@@ -134,7 +134,7 @@ def _soon_after(done: Fact, kill: Fact) -> bool:
     """True where the signal came when the job was just leaving; without times a time limit is taken for late, anything else for soon."""
     if not _before(done, kill):
         return False
-    first, second = done.time or done.after, kill.time or kill.after
+    first, second = done.time or done.after, kill.time
     if first is None or second is None:
         return kill.fields.get("name") != "time_limit"
     return second.epoch - first.epoch < HUNG
