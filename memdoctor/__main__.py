@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from memdoctor.cli import main
+from memdoctor.entry import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

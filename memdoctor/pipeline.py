@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
 from memdoctor.derive.story import after_files, tell
+from memdoctor.engine.ignore import check_ignored, without_ignored
 from memdoctor.engine.judge import judge
 from memdoctor.engine.load import load
 from memdoctor.engine.relate import relate
@@ -39,9 +39,10 @@ def diagnose_logs(
     """Read logs and say what is wrong.
 
     ``paths``: files, folders, globs or "-". ``rules_dirs``: rule folders beside the built-in one. ``ignore``: rule or cause ids (globs)
-    that are not to be judged. Raises InputError where nothing could be read, RuleError for a broken rule.
+    that are not to be told of, with what follows from them. Raises InputError where nothing could be read, RuleError for a broken rule.
     """
     base = load([rules_dir(), *rules_dirs])
+    check_ignored(ignore, base)
     if progress is not None:
         progress.start(_stored_bytes(paths))
     try:
@@ -53,9 +54,8 @@ def diagnose_logs(
             progress.stop()
     story = tell(logs, dumps.facts)
     skips = (*logs.skips, *dumps.skips)
-    rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(
-        rules,
+        base.rules,
         story.facts,
         counts=story.counts,
         versions=story.run.versions,
@@ -63,7 +63,7 @@ def diagnose_logs(
         skips=skips,
         sources=(LOG_SOURCES if logs.inputs else frozenset()) | (DUMP_SOURCES if dumps.inputs else frozenset()),
     )
-    related = relate(judged.findings, run=story.run, timeline=story.timeline)
+    related = without_ignored(relate(judged.findings, run=story.run, timeline=story.timeline), ignore)
     return Report(
         command="logs",
         inputs=(*logs.inputs, *dumps.inputs),

@@ -14,6 +14,8 @@ from memdoctor.errors import InputError
 
 def tolerate_narrow_encodings() -> None:
     """Let a sign that stdout or stderr cannot encode (``LC_ALL=C``) be written as an escape instead of ending the command."""
+    if sys.stdout is None:  # closed by the caller (`>&-`): the exit code is all that is wanted
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

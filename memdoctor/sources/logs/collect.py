@@ -13,6 +13,8 @@ from memdoctor.sources.logs.reading import Reader
 from memdoctor.sources.logs.scan import FileScan
 from memdoctor.sources.logs.store import Store
 
+NAMED = 5  # inputs named in an error that is about all of them
+
 
 def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callable[[int], None] | None = None) -> LogFacts:
     """Read files, folders, globs or "-" (stdin) and return what they tell; flight-recorder dumps among them are only named.
@@ -51,8 +53,7 @@ def read_logs(paths: Sequence[str], signals: Sequence[Signal], on_bytes: Callabl
                 series=scan.series,
             )
         )
-    if not inputs and not named.dumps and not any(skip.reason.startswith("empty") for skip in unread):
-        raise InputError(
-            "; ".join(skip.reason for skip in [*skips, *unread]) or "nothing to read: name a log file, a folder, or - for standard input"
-        )
+    if not inputs and not named.dumps:
+        said = "; ".join(f"{skip.source}: {skip.reason}" for skip in [*skips, *unread][:NAMED])
+        raise InputError(f"no log could be read: {said}" if said else "nothing to read: name a log file, a folder, or - for standard input")
     return LogFacts(tuple(store), tuple(inputs), (*skips, *unread), store.counts, tuple(read), tuple(named.dumps))

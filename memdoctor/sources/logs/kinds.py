@@ -66,7 +66,9 @@ _FOLDERS = re.compile(r"^(?:iter_\d{5,}|global_step_?\d+|checkpoint-\d+|__pycach
 _PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$", re.IGNORECASE)
 # Control bytes that no text holds; NUL bytes are left out, for crashed file systems leave them in logs.
 _CONTROL = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
-_MOST_CONTROL = 0.05  # share of the bytes that are not NUL
+_MOST_CONTROL = 0.05  # share of the bytes that are not NUL, in a file that a walk came upon ...
+_CERTAIN, _ENOUGH = 0.07, 256  # ... and in one that was named, of at least so many bytes; random bytes have 0.09
+_LONGEST_HEADER = 100_000_000  # of a safetensors file, as its own library holds it
 
 
 def foreign(head: bytes) -> Foreign | None:
@@ -74,7 +76,19 @@ def foreign(head: bytes) -> Foreign | None:
     for offset, magic, what in _MAGICS:
         if head[offset : offset + len(magic)] == magic:
             return what
+    if head[8:10] == b'{"' and b"\0" in head[:8] and int.from_bytes(head[:8], "little") < _LONGEST_HEADER:
+        return Foreign("a safetensors file")
+    if packing(head[:MAGIC]) is None and len(head) >= _ENOUGH and _is_no_text(head, _CERTAIN):
+        return Foreign("bytes that are no text")
     return None
+
+
+def _is_no_text(head: bytes, most: float) -> bool:
+    """True where more than the share ``most`` of ``head`` are bytes that no text holds."""
+    if encoding(head)[0] != "utf-8":
+        return False
+    control = len(head) - len(head.translate(None, _CONTROL))
+    return control > 1 and control > most * (len(head) - head.count(0))
 
 
 def dump(name: str, head: bytes) -> bool:
@@ -102,11 +116,8 @@ def uninteresting_head(name: str, head: bytes) -> bool:
     """True for a file that is left out on a walk because of how it begins: bytes that are no text, or JSON that wraps no log lines."""
     if packing(head[:MAGIC]) is not None or not head:
         return False
-    if encoding(head)[0] == "utf-8":
-        shown = len(head) - head.count(0)
-        control = len(head) - len(head.translate(None, _CONTROL))
-        if control > 1 and control > _MOST_CONTROL * shown:
-            return True
+    if _is_no_text(head, _MOST_CONTROL):
+        return True
     return name != "error.json" and wraps(name) and unwrapper(head) is None
 
 

@@ -48,9 +48,13 @@ class Reader:
 
     def _chunks(self, stored: Stored) -> Iterator[Chunk]:
         source: Source = Unpacked(stored) if packing(stored.peek(MAGIC)) else stored
-        strange = foreign(source.peek(LOOK))
+        head = source.peek(LOOK)
+        strange = foreign(head)
         if strange is not None:
             self._stop(strange.reason)
+            return
+        if source is not stored and packing(head[:MAGIC]) is not None:
+            self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
         for data, part in _unwrap(iter(cutter)):
