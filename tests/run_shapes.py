@@ -24,8 +24,8 @@ class Row:
         self.skipped = sum(trace.skipped[first:last])
         good = [trace.loss[i] for i in range(first, last) if not trace.skipped[i]]
         self.mean_loss = sum(good) / len(good) if good else None
-        self.loss = None if trace.skipped[last - 1] else trace.loss[last - 1]
-        self.norm = None if trace.skipped[last - 1] else trace.norm[last - 1]
+        self.loss = trace.loss[last - 1]
+        self.norm = None if trace.skipped[last - 1] else trace.norm[last - 1]  # not finite, so the step was skipped
         self.ms = _mean(trace.ms[first:last])
         self.data = _mean(trace.data[first:last])
         self.optimizer = _mean(trace.optimizer[first:last])
@@ -189,7 +189,7 @@ def deepspeed(trace: Trace, interval: int, rng: random.Random) -> Lines:
             for i in range(row.first, row.last)
             if i in trace.flushes
         ]
-        loss, norm = ("inf", "inf") if row.loss is None else (_number(row.loss, ".4f"), _number(row.norm, ".6f"))
+        loss, norm = _number(row.loss, ".4f"), "inf" if row.norm is None else _number(row.norm, ".6f")
         lines.append(f"iter {row.iteration} loss {loss} lr [{row.lr}] grad_norm {norm} skipped {total} scale {row.scale}")
     return lines + (
         _end(trace, row, rng)
@@ -227,7 +227,8 @@ def trainer(trace: Trace, interval: int, rng: random.Random) -> Lines:
     """The Trainer of transformers: a dict a log interval, between redraws of its bar. It leaves NaN out of its means and prints 0.0."""
     text, total, quoted = "", max(trace.iteration), rng.random() < 0.3
     for _, row in rows(trace, interval):
-        loss = 0.0 if row.mean_loss is None or math.isnan(row.mean_loss) else round(row.mean_loss, 4)
+        mean = _mean(trace.loss[row.first : row.last])
+        loss = 0.0 if math.isnan(mean) else round(mean, 4)
         norm = "nan" if row.norm is None or math.isnan(row.norm) else f"{row.norm}"
         values = {"loss": f"{loss}", "grad_norm": norm, "learning_rate": f"{row.lr}", "epoch": f"{row.iteration / total:.2f}"}
         text += f"\r{_bar(row, total)}]" + "\r" + " " * 40 + "\r"
@@ -246,7 +247,7 @@ def bars(trace: Trace, interval: int, rng: random.Random) -> Lines:
     """Lightning: one bar, drawn over and over, with the loss behind it."""
     total, text = max(trace.iteration), ""
     for _, row in rows(trace, interval):
-        loss = _number(row.loss, "#.3g" if rng.random() < 2 and row.loss and row.loss < 100 else ".1f")
+        loss = _number(row.loss, "#.3g" if row.loss < 100 else ".1f")
         text += f"\rEpoch 0: {_bar(row, total, f', v_num=3, train_loss={loss}')}]"
     return [text]
 
