@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from memdoctor.derive.series import bound, growth, loss, pace, resume
 from memdoctor.derive.series.collapse import collapse
 from memdoctor.derive.series.experts import experts
-from memdoctor.derive.series.memory import Readings, readings
+from memdoctor.derive.series.memory import Readings, by_step, readings
 from memdoctor.derive.series.naming import name_of_beat
+from memdoctor.derive.series.rows import Part, Rows
 from memdoctor.derive.series.segments import Segment, segments_of
 from memdoctor.derive.series.telling import Teller
 from memdoctor.derive.steps import Steps
@@ -16,12 +18,21 @@ from memdoctor.model import Fact
 
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
-__all__ = ["series_facts"]
+__all__ = ["Rows", "Told", "tell_series"]
 
 
-def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> list[Fact]:
-    """All facts that the step lines yield, attempt by attempt. ``facts`` are those of the logs: arguments, phases, OOMs."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The facts ``series.*``, and the step lines as rows."""
+
+    facts: list[Fact]
+    rows: Rows
+
+
+def tell_series(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Told:
+    """What the step lines yield, attempt by attempt. ``facts`` are those of the logs: arguments, phases, OOMs."""
     result: list[Fact] = []
+    parted: list[Part] = []
     capacity = max((fact.fields["capacity"] for fact in facts if fact.kind == "cuda.oom" and fact.fields.get("capacity")), default=None)
     before: loss.Losses | None = None
     for attempt in sorted(attempts):
@@ -34,9 +45,15 @@ def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact])
             tell = Teller(attempt, segment.steps)
             before = _losses(tell, segment, before, result)
             _pace(tell, segment, own, result)
+            parted.append(Part(attempt, segment, by_step(readings(segment.steps))))
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
-    return result
+    return Told(result, Rows(parted))
+
+
+def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> list[Fact]:
+    """The facts alone."""
+    return tell_series(attempts, facts).facts
 
 
 def _teller_of_losses(parts: Sequence[Steps]) -> Steps:
