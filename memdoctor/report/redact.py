@@ -14,6 +14,7 @@ from typing import Any
 from memdoctor.model import Report
 from memdoctor.report.redact_hosts import COMMON_WORDS, hide_addresses, hosts_in, is_private, users_in, words
 from memdoctor.report.redact_paths import hide_path, hide_paths
+from memdoctor.report.redact_places import hide_places, machines_in
 from memdoctor.report.redact_secrets import hide_secrets
 
 # Fields whose values come from memdoctor itself, never from an input.
@@ -98,8 +99,8 @@ class _Names:
         return hidden
 
     def text(self, text: str) -> str:
-        text = hide_secrets(self._replace("path", self._paths, text), self.name)
-        for host in hosts_in(text):
+        text = hide_secrets(hide_places(self._replace("path", self._paths, text), self.name), self.name)
+        for host in (*hosts_in(text), *machines_in(text)):
             self.host(host)
         for user in users_in(text):
             self.name("user", user)
