@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from memdoctor.sources.logs.blocks import read_line
@@ -14,6 +15,8 @@ from memdoctor.sources.logs.streams import OpenTraceback, Streams
 from memdoctor.sources.logs.tracebacks import lone_exception
 
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
+# A test that passed, and whose name may well speak of errors: pytest's and unittest's words.
+_PASSED = re.compile(r"::\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)")
 
 
 class SegmentReader:
@@ -78,7 +81,7 @@ class SegmentReader:
         """A line that looks like an error and that no signal knows."""
         if line.text.startswith("Exception ignored in"):
             self._streams.ignore_next(line)
-        elif not _is_quiet(line):
+        elif not _is_quiet(line) and _PASSED.search(line.text[:1_000]) is None:
             self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw)
 
     def _emit(self, kind: str, fields: dict[str, Any], line: Line, raw: str) -> None:

@@ -13,7 +13,7 @@ BORDER = r"(?:[│┃|?]|â”‚|�{1,3})"  # the third is UTF-8 read as Windo
 LEFT = re.compile(rf"^\s*{BORDER}(?: (?P<inner>.*))?$")
 _RIGHT = re.compile(rf"\s*{BORDER}$")
 FRAME = re.compile(r"^(?P<file>(?:[/~<.]|[A-Za-z]:[\\/]|\w).{0,2000}?):(?P<line>\d{1,9}) in (?P<function>\S.{0,500})$")
-CURRENT = re.compile(rf"^(?:❱|>|\?|â\S{{1,3}}|�{{1,3}}) ?(?P<line>\d{{1,9}}) (?:{BORDER} ?)*(?P<source>.*)$")
+CURRENT = re.compile(rf"^(?:❱|>|\?|â\S{{1,3}}|�{{1,3}}) {{0,8}}(?P<line>\d{{1,9}}) (?:{BORDER} ?)*(?P<source>.*)$")
 _PATH = re.compile(r"^(?:[/~<]|[A-Za-z]:[\\/])\S")
 MAX_PATH_LINES = 4  # over which a long path may be wrapped
 
