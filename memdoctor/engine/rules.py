@@ -181,7 +181,7 @@ def _fixes(reader: Reader, faults: Faults, known: Known, severity: str) -> tuple
         id_ = fix.text("id")
         if id_ and not _FIX_ID.fullmatch(id_):
             faults.add(fix.nodes["id"], f"'{id_}' is no id", "lower case, digits and dashes, such as lower-micro-batch")
-        if id_ in [other.id for other in result]:
+        if id_ and id_ in [other.id for other in result]:
             faults.add(fix.nodes["id"], f"two fixes have the id '{id_}'", "")
         repro = fix.text("repro") or None
         if repro is not None and repro not in known.repros:
