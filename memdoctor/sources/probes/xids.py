@@ -52,7 +52,7 @@ def group(lines: Iterable[Line]) -> dict[tuple[int, str], list[Line]]:
         if match is not None:
             found.setdefault((int(match[2]), match[1].lower()), []).append(line)
         elif (match := _FALLEN.search(line.text)) is not None:
-            found.setdefault((79, match[1].lower().removesuffix(".0")), []).append(line)
+            found.setdefault((79, match[1].lower().rstrip(":").removesuffix(".0")), []).append(line)
     return found
 
 

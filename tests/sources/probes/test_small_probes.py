@@ -1,0 +1,157 @@
+"""Variables and their files, locks, the kernel log, and the child process that others rely on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memdoctor.sources.probes import child, locks, variables, xids
+from memdoctor.sources.probes.notebook import Notebook
+from memdoctor.sources.probes.request import Request
+from tests.sources.probes.test_host import facts_of, tree
+
+# --- variables ------------------------------------------------------------------------------------------------------------------
+
+
+def test_secrets_and_strangers_are_left_alone() -> None:
+    environ = {
+        "NCCL_DEBUG": "INFO", "HF_TOKEN": "hf_x", "HF_HOME": "/data", "AWS_SECRET_ACCESS_KEY": "x", "WANDB_API_KEY": "x", "NCLL_DEBUG": "1", "PATH": "/bin", "SLURM_JOB_ID": "7",
+        "SLURM_JOB_ACCOUNT": "secret-project", "RANK": "0", "nccl_algo": "ring", "HOME": "/home/ann", "NCCL_API_KEY": "x",
+    }  # fmt: skip
+    assert [name for name, _ in variables.chosen(environ)] == ["HF_HOME", "NCCL_DEBUG", "NCLL_DEBUG", "RANK", "SLURM_JOB_ID", "nccl_algo"]
+
+
+def test_files_of_nccl(tmp_path: Path) -> None:
+    conf = tmp_path / "nccl.conf"
+    conf.write_text("# NCCL_DEBUG=TRACE\nNCCL_SOCKET_IFNAME==ens1f0\nNCCL_IB_HCA=mlx5\nnonsense\nNCCL_DEBUG=WARN\n")
+    notes = Notebook("variables", "here")
+    variables.probe(notes, Request(environ={"NCCL_CONF_FILE": str(conf), "NCCL_IB_HCA": "mlx4"}))
+    found = {fact["variable"]: (fact["value"], fact["from"]) for fact in facts_of(notes, "env.setting")}
+    assert found["NCCL_SOCKET_IFNAME"] == ("=ens1f0", str(conf))  # the first = separates
+    assert found["NCCL_IB_HCA"] == ("mlx4", "environment")  # the environment goes first
+    assert found["NCCL_DEBUG"] == ("WARN", str(conf))
+    fact = next(fact for fact in notes.facts if fact.get("variable") == "NCCL_SOCKET_IFNAME")
+    assert (fact.origin.path, fact.origin.line) == (str(conf), 2)
+
+
+def test_the_users_own_file(tmp_path: Path) -> None:
+    (tmp_path / ".nccl.conf").write_text("NCCL_P2P_DISABLE=1\n")
+    notes = Notebook("variables", "here")
+    variables.probe(notes, Request(environ={"HOME": str(tmp_path)}))
+    assert {fact["variable"] for fact in facts_of(notes, "env.setting")} >= {"NCCL_P2P_DISABLE"}
+
+
+def test_a_path_at_which_nothing_is(tmp_path: Path) -> None:
+    notes = Notebook("variables", "here")
+    variables.probe(
+        notes,
+        Request(environ={"NCCL_TOPO_FILE": str(tmp_path / "none"), "CUDA_HOME": str(tmp_path), "NCCL_DEBUG_FILE": str(tmp_path / "x.%p")}),
+    )
+    assert {fact["variable"]: fact.get("absent") for fact in facts_of(notes, "env.setting")} == {
+        "NCCL_TOPO_FILE": True,
+        "CUDA_HOME": None,
+        "NCCL_DEBUG_FILE": None,
+    }
+
+
+# --- locks ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_locks_are_found_with_their_age(tmp_path: Path) -> None:
+    for name in ("py312_cu128/fused_adam", "py312_cu128/utils", "far/down/below/that"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "lock").touch()
+    (tmp_path / "py312_cu128" / "utils" / "lock").unlink()
+    os.utime(tmp_path / "py312_cu128" / "fused_adam" / "lock", (time.time() - 7200, time.time() - 7200))
+    notes = Notebook("locks", "here")
+    locks.probe(notes, Request(environ={"TORCH_EXTENSIONS_DIR": str(tmp_path)}))
+    (fact,) = facts_of(notes, "host.lock")
+    assert (fact["op"], fact["path"]) == ("fused_adam", str(tmp_path / "py312_cu128" / "fused_adam" / "lock"))
+    assert 7190 < fact["age"] < 7300
+
+
+def test_no_cache_no_locks(tmp_path: Path) -> None:
+    notes = Notebook("locks", "here")
+    locks.probe(notes, Request(environ={"HOME": str(tmp_path)}))
+    assert (notes.facts, notes.skips) == ([], [])
+
+
+# --- the kernel log ---------------------------------------------------------------------------------------------------------------
+
+
+def test_xids_of_a_log_file(tmp_path: Path) -> None:
+    log = """\
+Nov 29 13:00:00 node-01 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, Ch 00000008, MMU Fault
+Nov 29 13:00:01 node-01 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=4712, name=python3, Ch 00000009, MMU Fault
+Nov 29 13:00:02 node-01 kernel: eth0: link up
+Nov 29 13:00:03 node-01 kernel: NVRM: Xid (PCI:0000:5e:00): 145, pid=1, name=x, RLW_RXPIPE Nonfatal
+Nov 29 13:00:04 node-01 kernel: NVRM: GPU 0000:86:00.0: GPU has fallen off the bus.
+"""
+    root = tree(tmp_path, {"/var/log/kern.log": log})
+    notes = Notebook("xids", "here")
+    xids.probe(notes, Request(root=root))
+    found = {(fact["number"], fact["bus_id"]): fact["times"] for fact in facts_of(notes, "gpu.xid")}
+    assert found == {(31, "0000:3b:00"): 2, (145, "0000:5e:00"): 1, (79, "0000:86:00"): 1}
+    assert all("age" not in fact for fact in facts_of(notes, "gpu.xid"))
+
+
+def test_a_log_that_may_not_be_read(tmp_path: Path) -> None:
+    notes = Notebook("xids", "here")
+    xids.probe(notes, Request(root=str(tmp_path)))
+    (skip,) = notes.skips
+    assert "the kernel log may not be read here" in skip.reason
+    assert "dmesg" in skip.reason
+    assert skip.kinds == ("gpu.xid",)
+
+
+# --- the child --------------------------------------------------------------------------------------------------------------------
+
+
+def run(code: str, timeout: float = 20.0) -> child.Outcome:
+    return child.run([sys.executable, "-c", code], timeout=timeout, environ=dict(os.environ))
+
+
+def test_lines_are_kept_and_nonsense_is_not() -> None:
+    outcome = run("print('{\"a\": 1}'); print('nonsense'); print('[1]'); print('{\"b\": 2}', end='')")
+    assert outcome.lines == [{"a": 1}, {"b": 2}]
+    assert (outcome.code, outcome.ended()) == (0, "")
+
+
+def test_a_crash() -> None:
+    outcome = run("import os, sys; print('{\"a\": 1}', flush=True); sys.stderr.write('last words\\n'); sys.stderr.flush(); os.abort()")
+    assert outcome.lines == [{"a": 1}]
+    assert outcome.ended() == "it died of SIGABRT"
+    assert "last words" in outcome.stderr
+
+
+def test_a_hang_is_ended_with_all_its_children() -> None:
+    begun = time.monotonic()
+    outcome = run(
+        "import subprocess, sys; print('{\"a\": 1}', flush=True); subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])",
+        timeout=1.0,
+    )
+    assert time.monotonic() - begun < 10
+    assert outcome.timed_out
+    assert not outcome.stuck
+    assert outcome.lines == [{"a": 1}]
+
+
+def test_a_flood_is_bounded() -> None:
+    outcome = run("import sys\nfor n in range(30000): print('{\"n\": %d}' % n)\nsys.stdout.flush()", timeout=30.0)
+    assert len(outcome.lines) <= child.MOST_LINES
+
+
+def test_a_program_that_is_not_there() -> None:
+    outcome = child.run(["/nowhere/python"], timeout=1.0, environ={})
+    assert outcome.ended() == "/nowhere/python cannot be started: No such file or directory"
+    assert child.run_text(["/nowhere/program"], timeout=1.0, environ={}) == (None, "")
+    assert child.run_text([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.3, environ={})[0] is None
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)"])
+def test_an_exit_code(code: str) -> None:
+    assert run(code).ended() == "it ended with code 3"
