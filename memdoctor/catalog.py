@@ -351,6 +351,11 @@ KINDS: Mapping[str, Kind] = {
         "Ranks are in different collectives, or in one with different sizes or types.",
         {"name": "str", "rank_a": "int", "rank_b": "int", "difference": "str", "got": "bytes", "expected": "bytes", "seq": "int", "op": "str"},
     ),
+    "collective.odd": Kind(
+        "A rank that timed out in another collective than the majority of its group (derived). ``sure``: the log names the group; else only number and moment agree.",
+        {"seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool"},
+    ),
+    "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds"}),
     "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
     "rendezvous.error": Kind(
         "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
