@@ -10,6 +10,7 @@ from memdoctor.sources.logs.prefix_table import AMBIGUOUS, Family
 
 SHARE = 0.8  # of the sample's non-empty lines must have the prefix; the rest is launcher chatter
 FEWEST = 3  # lines of a sample that can teach anything
+GPUS = 8  # of a node: a greater number in "[GPU12]" is no device of a node, it counts through the job
 LONG = 40  # lines from which on the second half is asked as well: a batch script talks before its job does
 _ORDINARY = re.compile(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
@@ -62,7 +63,11 @@ def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
         return _with(family, family.pattern[start:end], f"(?P<host>{_any_of(hosts)})")
     numbers = [int(match["task" if "task" in groups else "rank"]) for match in matches]
     counts_up = all(after == before + 1 for before, after in pairwise(numbers))
-    return None if counts_up else family  # a numbered listing
+    if counts_up:
+        return None  # a numbered listing
+    if family.name == "gpu_words" and max(numbers) < GPUS:
+        return Family(family.name, family.first, family.second, family.pattern.replace("(?P<rank>", "(?P<local>"), "local")
+    return family
 
 
 def _with(family: Family, old: str, new: str) -> Family:

@@ -69,6 +69,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("openmpi_5", "[", LETTER, r"\[[\w.-]{1,80}@\d{1,9},(?P<rank>\d{1,7})\]<(?:stdout|stderr)>:" + END, "rank"),
     Family("kubectl", "[", "p", r"\[pod/(?P<host>[^/\]\s]{1,253})/[^\]\s]{1,63}\] ", "host"),
     Family("stern", LETTER + NUMBER, "", r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}) › [\w.-]{1,63} ", "host"),
+    # What docker compose puts before a line, on sight only where torch's tag follows; otherwise it must be learnt (see below).
+    Family("compose_rank", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,120}) {1,40}\| (?=(?:[\dT:.,Z+-]{8,40} ){0,2}\[rank\d{1,7}\]:)", "host"),
     Family("ray", "(", "", r"\((?:[^()\s,]{1,80}(?:\([^()]{0,80}\))?,? )?pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,64}))?\)" + END, "process"),
     Family("ray_system", "(", "rag", r"\((?:raylet|autoscaler|gcs_server)(?:, ip=(?P<host>[\w.:-]{1,64})| \+\w{1,20})?\)" + END, "host"),
     # SkyPilot's rank is that of the node.
@@ -128,6 +130,11 @@ TAILS: tuple[Family, ...] = (
 AMBIGUOUS: tuple[Family, ...] = (
     Family("srun_label", " " + NUMBER, "", r" {0,5}(?P<task>\d{1,6}):" + END, "task"),
     Family("pipe_label", " " + NUMBER, "", r" {0,5}(?P<task>\d{1,6})\| ?", "task"),
+    Family("compose", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) {1,60}\|" + END, "host"),
+    # Own print functions. "[Rank 3] Watchdog ..." is torch's and the rank within a group, "[Rank 3] (after ..." Megatron-LM's.
+    Family("gpu_words", "[", "G", r"\[GPU[ :]?(?P<rank>\d{1,7})\]:? ", "rank"),
+    Family("rank_words", "[", "Rr", r"\[(?:[Rr]ank|RANK)[ :=]{0,2}(?P<rank>\d{1,7})\]:? (?!\(after|Watchdog|Work |NCCL |\[PG|time \(ms\))", "rank"),
+    Family("rank_equals", "rR(", "", r"\(?(?:rank|Rank|RANK)[=:] ?(?P<rank>\d{1,7})\)?[,:|]? (?!time \(ms\))", "rank"),
     Family("hydra_rank", "[", NUMBER, r"\[(?P<rank>\d{1,6})\]" + END, "rank"),
     Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host"),
     Family("role_tee", "[", LETTER + "_", r"\[(?P<role>[A-Za-z_]+)(?P<local>\d{1,5})\]:", "local"),

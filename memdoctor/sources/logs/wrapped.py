@@ -19,6 +19,9 @@ from memdoctor.sources.logs.cleaning import clean
 SAMPLE = 50  # non-empty lines looked at to decide
 LONGEST = 524_288  # bytes up to which the pieces of a line are joined
 _TIMES = ("@timestamp", "timestamp", "time", "ts")
+_RANKS = ("rank", "global_rank", "world_rank", "RANK")
+_NESTED = ("jsonPayload", "extra", "context", "fields", "labels")  # where JSON loggers put the fields of the caller
+_RANK = re.compile(r"\d{1,7}", re.ASCII)
 _STACKS = ("exc_info", "exception", "stack_trace", "stacktrace")  # where JSON loggers put the traceback that belongs to a message
 _CRI = re.compile(
     rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)"
@@ -130,7 +133,8 @@ def _read_json(line: bytes) -> Piece | None:
     time = _time(wrap)
     header = b"" if time is None else f"{time} {stream} F ".encode()
     pod = _pod(wrap)
-    return Piece(header, f"{pod}{stream}", text.encode("utf-8", "replace"), False, pod.encode("utf-8", "replace"))
+    each = pod if "[rank" in text else pod + _rank(wrap)
+    return Piece(header, f"{pod}{stream}", text.encode("utf-8", "replace"), False, each.encode("utf-8", "replace"))
 
 
 def _pod(wrap: Mapping[str, Any]) -> str:
@@ -141,6 +145,17 @@ def _pod(wrap: Mapping[str, Any]) -> str:
         return ""
     names = [labels.get("pod_name"), labels.get("container_name") or "-"]
     return "[pod/{}/{}] ".format(*names) if all(isinstance(name, str) and _POD_NAME.fullmatch(name) for name in names) else ""
+
+
+def _rank(wrap: Mapping[str, Any]) -> str:
+    """``"[rank3]: "``, as torch tags lines, where the wrapping names the rank in a field of its own; else ""."""
+    for fields in (wrap, *(wrap.get(name) for name in _NESTED)):
+        if isinstance(fields, dict):
+            for name in _RANKS:
+                rank = fields.get(name)
+                if not isinstance(rank, bool) and isinstance(rank, (int, str)) and _RANK.fullmatch(str(rank)):
+                    return f"[rank{int(rank)}]: "
+    return ""
 
 
 def _load(line: bytes) -> dict[str, Any] | None:

@@ -168,3 +168,44 @@ def test_year_from_the_text_unless_the_hint_gainsays() -> None:
 def test_empty_samples() -> None:
     for sample in ([], [""], ["", " ", ""]):
         assert stripped(sample, "x").text == "x"
+
+
+def test_docker_compose() -> None:
+    sample = ["worker-3  | a", "worker-3  | b", "worker-12 | c", "worker-3  |   File"]
+    line = stripped(sample, "worker-12 | 2025-05-01 12:00:00,123 [rank27]:   File")
+    assert (line.text, line.rank, line.host, line.stream) == ("  File", 27, "worker-12", "worker-12/r27")
+    few, raw = ["a"], "2025-05-01T12:00:00.123456789Z stderr F worker-3 | 2025-05-01 12:00:00,123 [rank27]: RuntimeError: x"
+    line = stripped(few, raw)  # torch's tag behind it is telling enough
+    assert (line.text, line.rank, line.host) == ("RuntimeError: x", 27, "worker-3")
+    assert stripped(few, "worker-3 | a | b").text == "worker-3 | a | b"
+    table = ["epoch | loss", "one   | 2.0", "two   | 1.9", "three | 1.8"]
+    assert stripped(table, table[1]).text == table[1]
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        ["[Rank 27] a", "[Rank 3] b", "[Rank 27] c", "[Rank 5] d"],
+        ["[RANK 27]: a", "[RANK 3]: b", "[RANK 27]: c", "[RANK 5]: d"],
+        ["rank=27 a", "rank=3 b", "rank=27 c", "rank=5 d"],
+        ["rank: 27, a", "rank: 3, b", "rank: 27, c", "rank: 5, d"],
+        ["[GPU27] a", "[GPU3] b", "[GPU27] c", "[GPU5] d"],
+    ],
+)
+def test_words_for_a_rank(sample: list[str]) -> None:
+    line = stripped(sample, sample[0][:-1] + "  File")
+    assert (line.text, line.rank, line.stream) == ("  File", 27, "r27")
+    assert stripped([*sample, *["other text"] * 2], sample[0]).text == sample[0]  # four lines of six are too few
+
+
+def test_gpu_of_the_node() -> None:
+    line = stripped(["[GPU0] a", "[GPU3] b", "[GPU1] c", "[GPU7] d"], "[GPU3] x")
+    assert (line.text, line.rank, line.local_rank, line.stream) == ("x", None, 3, "l3")
+
+
+def test_ranks_that_belong_to_the_message() -> None:
+    sample = ["[Rank 27] a", "[Rank 3] b", "[Rank 27] c", "[Rank 5] d"]
+    text = "[Rank 1] Watchdog caught collective operation timeout"
+    assert stripped(sample, text).text == text
+    listing = ["rank=1 a", "rank=2 b", "rank=3 c", "rank=4 d"]
+    assert stripped(listing, listing[0]).text == listing[0]

@@ -122,6 +122,12 @@ def test_an_escape_sequence_across_two_pieces(tmp_path):
         ({"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  ...\nValueError: x\n", "timestamp": "1714557600"}}},
          "2024-05-01T10:00:00Z stdout F Traceback (most recent call last):\r  ...\rValueError: x"),
         ({"message": {"message": "RuntimeError: x"}}, "RuntimeError: x"),
+        ({"msg": "a\nb", "rank": 3, "time": T}, f"{T} stdout F [rank3]: a\r[rank3]: b"),
+        ({"message": "hello", "extra": {"global_rank": "12"}}, "[rank12]: hello"),
+        ({"message": "[rank7]: hello", "rank": 3}, "[rank7]: hello"),
+        ({"message": "hello", "rank": True}, "hello"),
+        ({"message": "hello", "rank": -1}, "hello"),
+        ({"message": "hello", "rank": "first"}, "hello"),
     ],
 )  # fmt: skip
 def test_services(tmp_path, wrap, line):
