@@ -186,6 +186,7 @@ class Report:
     not_checked: tuple[tuple[str, str], ...] = ()
     skips: tuple[Skip, ...] = ()
     series: Mapping[str, Value] = field(default_factory=dict)
+    baseline: Mapping[str, Value] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from memdoctor.derive.story import after_files, tell
+from memdoctor.derive.series import Rows
+from memdoctor.derive.story import Story, after_files, tell
 from memdoctor.engine.ignore import check_ignored, without_ignored
 from memdoctor.engine.judge import judge
 from memdoctor.engine.load import load
 from memdoctor.engine.relate import relate
 from memdoctor.errors import InputError
-from memdoctor.model import Fact, InputFile, LogFacts, Report, Skip
+from memdoctor.model import Fact, InputFile, LogFacts, Report, Signal, Skip, Value
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs.collect import read_logs
+from memdoctor.sources.logs.quoting import with_lines
 
 LOG_SOURCES = frozenset({"log"})
 DUMP_SOURCES = frozenset({"dump"})
@@ -34,12 +36,19 @@ class Progress(Protocol):
 
 
 def diagnose_logs(
-    paths: Sequence[str], *, rules_dirs: Sequence[Path] = (), ignore: Sequence[str] = (), progress: Progress | None = None
+    paths: Sequence[str],
+    *,
+    rules_dirs: Sequence[Path] = (),
+    ignore: Sequence[str] = (),
+    progress: Progress | None = None,
+    baseline: Sequence[str] = (),
+    on_series: Callable[[Rows], None] | None = None,
 ) -> Report:
     """Read logs and say what is wrong.
 
     ``paths``: files, folders, globs or "-". ``rules_dirs``: rule folders beside the built-in one. ``ignore``: rule or cause ids (globs)
-    that are not to be told of, with what follows from them. Raises InputError where nothing could be read, RuleError for a broken rule.
+    that are not to be told of, with what follows from them. ``baseline``: logs of a run that worked, to compare with. ``on_series`` is given
+    all step lines. Raises InputError where nothing could be read, RuleError for a broken rule.
     """
     base = load([rules_dir(), *rules_dirs])
     check_ignored(ignore, base)
@@ -53,10 +62,12 @@ def diagnose_logs(
         if progress is not None:
             progress.stop()
     story = tell(logs, dumps.facts)
+    if on_series is not None:
+        on_series(story.series)
     skips = (*logs.skips, *dumps.skips)
     judged = judge(
         base.rules,
-        story.facts,
+        with_lines(story.facts, paths),
         counts=story.counts,
         versions=story.run.versions,
         frameworks=story.run.frameworks,
@@ -77,7 +88,19 @@ def diagnose_logs(
         diagnoses=related.diagnoses,
         not_checked=judged.not_checked,
         skips=skips,
+        series=story.series.sample(),
+        baseline=_beside(baseline, story, base.signals),
     )
+
+
+def _beside(paths: Sequence[str], story: Story, signals: Sequence[Signal]) -> Mapping[str, Value]:
+    """This run beside the one that ``paths`` tell of; empty where none is named. Raises InputError where it cannot be read."""
+    if not paths:
+        return {}
+    from memdoctor.derive.baseline import compare
+
+    good = read_logs(paths, signals)
+    return {"inputs": [file.path for file in good.inputs], **compare(tell(good), story)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from memdoctor.model import Report
 
 
-def render(report: Report, options: Options) -> int:
-    """Write ``report`` and return the exit code, 0 or 1."""
+def render(report: Report, options: Options, *, plot: bool = False) -> int:
+    """Write ``report`` and return the exit code, 0 or 1. ``plot``: with curves, where it is text."""
     from memdoctor.report.verdict import exit_code
 
     code = exit_code(report, options.fail_on)
@@ -23,11 +23,11 @@ def render(report: Report, options: Options) -> int:
         from memdoctor.report.redact import redact
 
         report = redact(report)
-    output.write(options.output, _text(report, options))
+    output.write(options.output, _text(report, options, plot))
     return code
 
 
-def _text(report: Report, options: Options) -> str:
+def _text(report: Report, options: Options, plot: bool) -> str:
     if options.format == "json":
         from memdoctor.report import json
 
@@ -39,5 +39,5 @@ def _text(report: Report, options: Options) -> str:
     page = Paper((sys.stdout.encoding or "utf-8") if to_stdout else "utf-8")
     color = to_stdout and not options.no_color and wants_color()
     width = shutil.get_terminal_size((100, 24)).columns if to_stdout else 100
-    terminal.render(report, verbose=options.verbose, color=color, width=width, file=page)
+    terminal.render(report, verbose=options.verbose, color=color, width=width, file=page, plot=plot)
     return page.getvalue()

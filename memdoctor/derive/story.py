@@ -9,11 +9,10 @@ from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
-from memdoctor.derive.hangs import hang_facts
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
-from memdoctor.derive.series import series_facts
+from memdoctor.derive.series import Rows, tell_series
 from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
 from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, StepMark, Timeline
@@ -25,6 +24,7 @@ class Story:
     counts: Mapping[Key, int]
     run: Run
     timeline: Timeline
+    series: Rows
 
 
 def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
@@ -50,7 +50,6 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
-        derived.extend(hang_facts(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
@@ -58,12 +57,13 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
             derived.append(numerics(attempt, part, finished=status == "completed"))
             low, high = part.iterations()
             derived.append(_progress(attempt, part.file.path, low, high, len(part), part.seq(len(part) - 1), part.line(len(part) - 1)))
-    derived.extend(series_facts(steps, facts))
+    series = tell_series(steps, facts)
+    derived.extend(series.facts)
     last = next((info.number for info in reversed(infos) if info.debris_of is None), attempts)
     facts = [*facts, *(fact if fact.attempt == last else replace(fact, attempt=last) for fact in dumped)]
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
-    return Story(tuple(everything), counts, run, Timeline(tuple(infos)))
+    return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows)
 
 
 def after_files(files: Sequence[FileRead]) -> int:

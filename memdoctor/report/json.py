@@ -43,6 +43,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "not_checked": [{"rule": rule, "reason": valid(reason)} for rule, reason in report.not_checked],
         "skips": [{"source": valid(skip.source), "reason": valid(skip.reason)} for skip in report.skips],
         "series": _plain(report.series),
+        **({"baseline": _plain(report.baseline)} if report.baseline else {}),
         **({"checks": [_check(check) for check in report.checks]} if report.command == "check" else {}),
     }
 

@@ -11,11 +11,12 @@ from memdoctor.model import Report
 from memdoctor.report.terminal_check import check_list
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_parts import consequences, incidents, not_checked, notes, notes_folded, others, root_cause, skips
+from memdoctor.report.terminal_series import baseline, curves
 from memdoctor.report.terminal_words import ENDINGS, what_was_read
 
 
-def render(report: Report, *, verbose: int, color: bool, width: int, file: TextIO) -> None:
-    """Write ``report`` to ``file``. ``verbose`` 1 unfolds what is folded; ``width`` is in columns, ``file.encoding`` decides on signs."""
+def render(report: Report, *, verbose: int, color: bool, width: int, file: TextIO, plot: bool = False) -> None:
+    """Write ``report`` to ``file``. ``verbose`` 1 unfolds what is folded; ``width`` is in columns, ``file.encoding`` decides on signs; ``plot``: with curves."""
     page = Page(width, encoding=getattr(file, "encoding", None) or "utf-8", color=color)
     if report.command == "check":
         check_list(page, report, verbose)
@@ -24,8 +25,10 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
     root = next((each for each in report.diagnoses if each.cause == report.root_cause and each.severity != "note"), None)
     if root is None:
         _nothing(page, report)
+        baseline(page, report, verbose)
     else:
         root_cause(page, report, root, verbose)
+        baseline(page, report, verbose)
         others(page, report, root, verbose)
         consequences(page, report, root, verbose)
         incidents(page, report)
@@ -35,6 +38,8 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
     skips(page, report, verbose)
     notes(page, report, verbose)
     not_checked(page, report, verbose)
+    if plot:
+        curves(page, report, root)
     file.write(page.render())
 
 

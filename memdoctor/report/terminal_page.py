@@ -77,6 +77,10 @@ class Page:
             text = text[1 + max(0, (cell_len(text) - room) // 2) :]
         return mark + text
 
+    def can_show(self, text: str) -> bool:
+        """True where the encoding has every sign of ``text``."""
+        return _can_show(text, self._encoding)
+
     def render(self) -> str:
         """What was collected."""
         return self._buffer.getvalue()

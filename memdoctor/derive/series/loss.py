@@ -117,7 +117,8 @@ def _with_sign(found: Divergence, segment: Segment, norm: tuple[int, float, floa
     at: float | None = None
     if norm is not None:
         numbers.update(norm_before=norm[1], norm_after=norm[2])
-        sign, at = "gradient norm", segment.times[norm[0]]
+        if segment.times[norm[0]] < found.onset:
+            sign, at = "gradient norm", segment.times[norm[0]]
     if segment.has("lr"):
         lr = segment.values("lr")
         numbers["lr"] = lr[found.place]

@@ -12,6 +12,9 @@ FIRST = 3  # lines after the resume that are compared
 JUMP = 0.08  # above what was before, and
 CERTAIN = 6.0  # standard deviations of single lines: what is no chance
 GAP = 0.2  # of the iterations so far that may be missing between the two: a later checkpoint than the log
+ENOUGH = 8  # lines before it that show how far single ones scatter; of fewer only
+HIGH = 0.5  # a loss half as high again counts, that is so in every line after the resume, and
+LEAST = 2  # in as many lines at least, before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,15 @@ class Jump:
 
 def jump(before: Losses, after: Losses) -> Jump | None:
     """A loss that begins far above where the same iterations, or those just before, had been."""
-    if len(before.values) < 8 or not after.values or min(before.values) <= 0:
+    known = min(len(before.values), len(after.values)) if len(before.values) < ENOUGH else ENOUGH
+    if known < LEAST or not after.values or min(before.values) <= 0:
         return None
     start, interval = after.times[0], after.segment.interval
-    if start <= before.times[0] + 2 * max(interval, before.segment.interval):
+    if start <= min(before.times[-1], before.times[0] + 2 * max(interval, before.segment.interval)):
         return None  # from the beginning again: no resume
     if start > before.times[-1] + GAP * (before.times[-1] - before.times[0]) + 2 * interval:
+        return None
+    if known < ENOUGH and min(after.values) < (1 + HIGH) * max(before.values):
         return None
     near = [(time, value) for time, value in zip(before.times, before.values, strict=True) if time >= start - 20 * interval]
     near = near[:40] if len(near) >= 5 else list(zip(before.times, before.values, strict=True))[-20:]

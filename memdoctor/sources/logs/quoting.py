@@ -1,0 +1,58 @@
+"""Lines by their number, read once more: what a series shows, its line has to prove, and which line that is shows only at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+
+from memdoctor.model import Fact
+from memdoctor.sources.logs.inputs import LogFile, sort_out
+from memdoctor.sources.logs.reading import Reader
+from memdoctor.sources.logs.stored import STDIN
+
+MOST = 8 * 1024**3  # bytes of a file that are read for it
+LONGEST = 2_000  # bytes kept of a line
+
+
+def quote(paths: Sequence[str], wanted: Mapping[str, Set[int]]) -> dict[tuple[str, int], str]:
+    """(path, line number) → the line. Lines that cannot be had again (standard input, a file that is gone) are left out.
+
+    ``paths`` as they were given to read_logs; ``wanted``: line numbers by path as shown.
+    """
+    result: dict[tuple[str, int], str] = {}
+    for file in sort_out(paths).logs:
+        lines = wanted.get(file.path)
+        if lines and file.path != STDIN:
+            for number, raw in _lines(file, sorted(lines)):
+                result[file.path, number] = raw[:LONGEST].decode("utf-8", "replace")
+    return result
+
+
+def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """The wanted lines, which are in ascending order; of progress bars that share a line the last."""
+    left = list(wanted)
+    reader = Reader(file)
+    for chunk in reader:
+        chunk.lines = chunk.data.count(b"\n")
+        while left and left[0] < chunk.line + chunk.lines:
+            number = left.pop(0)
+            if number >= chunk.line and not chunk.part:
+                start = 0
+                for _ in range(number - chunk.line):
+                    start = chunk.data.index(b"\n", start) + 1
+                yield number, chunk.data[start : chunk.data.index(b"\n", start)].rstrip(b"\r").rpartition(b"\r")[2]
+        if not left or reader.bytes_read > MOST:
+            return
+
+
+def with_lines(facts: Sequence[Fact], paths: Sequence[str]) -> tuple[Fact, ...]:
+    """``facts`` with the text of their lines where derivation knew only the number."""
+    bare = [fact for fact in facts if fact.kind.startswith("series.") and fact.origin.path and fact.origin.line and not fact.origin.excerpt]
+    if not bare:
+        return tuple(facts)
+    wanted: dict[str, set[int]] = {}
+    for fact in bare:
+        wanted.setdefault(fact.origin.path or "", set()).add(fact.origin.line or 0)
+    found = quote(paths, wanted)
+    texts = {id(fact): found.get((fact.origin.path or "", fact.origin.line or 0), "") for fact in bare}
+    return tuple(replace(fact, origin=replace(fact.origin, excerpt=texts[id(fact)])) if texts.get(id(fact)) else fact for fact in facts)
