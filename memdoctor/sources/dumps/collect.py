@@ -11,7 +11,7 @@ from memdoctor.model import InputFile, RankDump, Skip
 from memdoctor.sources.dumps.groups import Ranks
 from memdoctor.sources.dumps.names import rank_in
 from memdoctor.sources.dumps.recorder import rank_dump
-from memdoctor.sources.dumps.unpacking import MOST_BYTES, NotADump, unpack
+from memdoctor.sources.dumps.unpacking import MOST_BYTES, NotADump, no_collector, unpack
 from memdoctor.units import format_duration, format_size
 
 STALE = 3_600.0  # seconds: the ranks of one job write their dumps within minutes
@@ -28,6 +28,11 @@ class Dumps:
 
 def read_dumps(paths: Sequence[str], on_bytes: Callable[[int], None] | None = None) -> Dumps:
     """Read the dumps at ``paths``. One that cannot be read is a Skip; where a rank has several, the newest moment counts."""
+    with no_collector():
+        return _read(paths, on_bytes)
+
+
+def _read(paths: Sequence[str], on_bytes: Callable[[int], None] | None) -> Dumps:
     known: Ranks = {}
     found: list[RankDump] = []
     inputs: list[InputFile] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 LONGEST = 200  # characters kept of a text
@@ -14,7 +15,6 @@ _NUMBER = re.compile(r"\d{1,7}")
 _TORCH = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|lib/python[\d.]+)/torch/|(?:^|/)torch/(?:distributed|nn|autograd|utils|_dynamo|_C)/|c10d_logger\.py$"
 )
-_UNITS = (("_ns", 1e-9), ("_us", 1e-6))
 
 
 def text(value: Any) -> str:
@@ -32,11 +32,10 @@ def number(value: Any, default: int = 0) -> int:
 
 def seconds(entry: Mapping[str, Any], name: str) -> float | None:
     """The time ``name`` in epoch seconds; None where it is not known (None, 0 in JSON, missing)."""
-    for unit, factor in _UNITS:
-        value = number(entry.get(name + unit))
-        if value > 0:
-            return value * factor
-    return None
+    value = entry.get(name + "_ns")
+    if value is None:
+        value = number(entry.get(name + "_us")) * 1000  # before torch 2.3
+    return number(value) * 1e-9 if number(value) > 0 else None
 
 
 def rank_list(value: Any) -> tuple[int, ...] | None:
@@ -52,17 +51,15 @@ def rank_list(value: Any) -> tuple[int, ...] | None:
 
 def shapes(value: Any) -> tuple[tuple[int, ...], ...]:
     """``[[4096, 1024], [8]]`` as tuples; what is no shape is left out."""
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)) or not value:
         return ()
-    if value and all(type(size) is int for size in value):
+    if type(value[0]) is int:
         value = [value]
-    return tuple(
-        tuple(number(size) for size in shape[:_MOST_DIMENSIONS]) for shape in value[:_MOST_SHAPES] if isinstance(shape, (list, tuple))
-    )
+    return tuple([tuple(map(number, shape[:_MOST_DIMENSIONS])) for shape in value[:_MOST_SHAPES] if isinstance(shape, (list, tuple))])
 
 
 def dtypes(value: Any) -> tuple[str, ...]:
-    return tuple(text(name) for name in value[:_MOST_SHAPES]) if isinstance(value, (list, tuple)) else ()
+    return tuple(map(text, value[:_MOST_SHAPES])) if isinstance(value, (list, tuple)) else ()
 
 
 def user_frame(frames: Any) -> str:
@@ -70,9 +67,12 @@ def user_frame(frames: Any) -> str:
     if not isinstance(frames, (list, tuple)):
         return ""
     for frame in frames[:200]:
-        if not isinstance(frame, Mapping):
-            continue
-        name = frame.get("filename")
-        if isinstance(name, str) and name and _TORCH.search(name) is None:
+        name = frame.get("filename") if isinstance(frame, Mapping) else None
+        if isinstance(name, str) and name and not _of_torch(name):
             return f"{text(name)}:{number(frame.get('line'))}"
     return ""
+
+
+@lru_cache(maxsize=4096)
+def _of_torch(file: str) -> bool:
+    return _TORCH.search(file) is not None

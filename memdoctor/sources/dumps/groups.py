@@ -29,6 +29,13 @@ class Groups:
                 # Groups that were split off one group at the same moment share their name, so the ranks belong to the key.
                 self._add(ProcessGroup(intern(f"{text(name)}|{','.join(map(str, ranks))}"), text(name), text(fields.get("desc")), ranks))
 
+    def keys(self, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The key of the group of each entry."""
+        try:
+            return [self._named[entry["process_group"][0]].key for entry in entries]
+        except (KeyError, TypeError, IndexError):  # groups that are not listed, or are told by number
+            return [self.of(entry).key for entry in entries]
+
     def of(self, entry: Mapping[str, Any]) -> ProcessGroup:
         """The group of an entry."""
         told = entry.get("process_group")

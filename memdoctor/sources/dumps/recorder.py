@@ -17,7 +17,8 @@ from memdoctor.sources.dumps.unpacking import NotADump
 
 LAST = 128  # calls kept from the end of a ring, besides those that had not ended
 MOST_OPEN = 4_096  # calls kept that had not ended: more than a ring of the usual size holds
-FRAMED = 48  # calls from the end whose stack is looked at
+FRAMED = 16  # calls from the end whose stack is looked at, besides those that had not ended
+NEWEST = 16  # entries from the end among which the last time stands
 MOST_ENTRIES = 1_000_000
 _KEYS = ("entries", "pg_config", "pg_status")
 
@@ -31,7 +32,7 @@ def rank_dump(raw: Any, path: str, rank: int | None, size: int, known: Ranks) ->
     listed = raw.get("entries") or []
     if not isinstance(listed, (list, tuple)):
         raise NotADump("damaged: its entries are no list")
-    entries = [entry for entry in listed[-MOST_ENTRIES:] if isinstance(entry, Mapping)]
+    entries = [entry for entry in listed[-MOST_ENTRIES:] if type(entry) is dict]
     if listed and not entries:
         raise NotADump("not a flight-recorder dump: what it lists are no operations")
     groups = Groups(raw.get("pg_config"), known)
@@ -65,7 +66,7 @@ class _Recorder:
         self._last_done: dict[tuple[str, str], int] = {}  # (group, kind of stream) -> place of the last entry that ended
         self._numbers: dict[int, str] = {}  # the rank's own number of a group -> key
         self._sends: set[str] = set()  # groups with sends and receives, whose status counts something else
-        self._keys = [groups.of(entry).key for entry in entries]
+        self._keys = groups.keys(entries)
         name = text(entries[-1].get("profiling_name")) if entries else ""
         self.backend = name.partition(":")[0] if ":" in name else ""
         self.whole = len(entries) <= LAST and (not entries or number(entries[0].get("record_id", entries[0].get("id")), -1) == 0)
@@ -82,13 +83,10 @@ class _Recorder:
             done = entry.get("state") == "completed" or self._done(entry)
             name = entry.get("profiling_name")
             if entry.get("is_p2p") or (isinstance(name, str) and (":send " in name or ":recv " in name)):
-                if key not in self._sends:
-                    self._sends.add(key)
-                stream = "p2p"
+                self._sends.add(key)
                 if done:
                     pair = PAIR.search(name) if isinstance(name, str) else None
-                    stream = "p2p" if pair is None else pair[0]
-                    last_done[key, stream] = place
+                    last_done[key, "p2p" if pair is None else pair[0]] = place
             else:
                 seq = seq_of(entry)
                 if seq > enqueued.get(key, 0):
@@ -99,9 +97,8 @@ class _Recorder:
                         completed[key] = seq
             if not done:
                 self._open.append(place)
-        for entry in self._entries[-LAST:]:
-            for time in ("time_created", "time_discovered_completed"):
-                self.newest = max(self.newest or 0.0, seconds(entry, time) or 0.0) or None
+        times = [seconds(entry, time) or 0.0 for entry in self._entries[-NEWEST:] for time in ("time_created", "time_discovered_completed")]
+        self.newest = max(times, default=0.0) or None
 
     @staticmethod
     def _done(entry: Entry) -> bool:
@@ -112,16 +109,18 @@ class _Recorder:
 
     def add_status(self, status: Any) -> None:
         """What the process itself counted: it reaches further back than the ring, and is all there is where the ring is empty."""
-        pairs = {(number(entry.get("pg_id"), -1), key) for entry, key in zip(self._entries, self._keys, strict=True)}
-        self._numbers = {local: key for local, key in pairs if local >= 0}
+        for entry, key in zip(self._entries, self._keys, strict=True):
+            own = entry.get("pg_id")
+            if type(own) is int:
+                self._numbers[own] = key
         self._link_unused(status)
         for local, told in status.items() if isinstance(status, Mapping) else ():
-            key = self._numbers.get(int(local)) if isinstance(local, str) and local.isdecimal() and len(local) < 8 else None
-            if key is None or key in self._sends or not isinstance(told, Mapping):
+            group = self._numbers.get(int(local)) if isinstance(local, str) and local.isdecimal() and len(local) < 8 else None
+            if group is None or group in self._sends or not isinstance(told, Mapping):
                 continue
-            self.enqueued[key] = max(self.enqueued.get(key, 0), number(told.get("last_enqueued_collective")))
+            self.enqueued[group] = max(self.enqueued.get(group, 0), number(told.get("last_enqueued_collective")))
             if self.backend == "nccl":
-                self.completed[key] = max(self.completed.get(key, 0), number(told.get("last_completed_collective")))
+                self.completed[group] = max(self.completed.get(group, 0), number(told.get("last_completed_collective")))
 
     def _link_unused(self, status: Any) -> None:
         """Groups without an entry: a rank numbers its groups in the order in which it makes them, which is that of their names where those
@@ -183,9 +182,8 @@ class _Recorder:
 
     def _call(self, place: int, entry: Entry) -> Call | None:
         key = self._keys[place]
-        name = text(entry.get("profiling_name"))
-        op = name.rpartition(":")[2]
-        pair = PAIR.fullmatch(op)
+        op = text(entry.get("profiling_name")).rpartition(":")[2]
+        pair = PAIR.fullmatch(op) if op.startswith(("send ", "recv ")) else None
         between: tuple[int, int] | None = None
         if pair is not None:
             op, first, _, second = pair.groups()

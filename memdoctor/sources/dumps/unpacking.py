@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 MOST_BYTES = 256 << 20  # of one file; a ring of 100,000 operations with deep stacks takes some 50 MiB
 _ROOM = 1 << 30  # bytes of memory that a small file may take beyond what the process holds
+_BUFFER = 1 << 20  # an unpickler asks a stream that can be looked ahead into for large pieces, any other for a few bytes at a time
 _FACTOR = 40  # and what a large one may: bytes of memory for each byte of file; real dumps need about 5
 
 
@@ -39,9 +40,9 @@ def unpack(data: bytes) -> Any:
     if not data:
         raise NotADump("empty: the rank did not get to write its dump")
     try:
-        with _no_collector(), _bounded(_ROOM + _FACTOR * len(data)):
+        with _bounded(_ROOM + _FACTOR * len(data)):
             if data[:1] == b"\x80":
-                return _Plain(io.BytesIO(data)).load()
+                return _Plain(io.BufferedReader(io.BytesIO(data), _BUFFER)).load()
             if data[:64].lstrip()[:1] in (b"{", b"["):
                 return json.loads(data)
     except NotADump:
@@ -65,7 +66,7 @@ def _said(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
+def no_collector() -> Iterator[None]:
     """Without the collector of cycles, which would look again and again at a million fresh objects that are all in use."""
     enabled = gc.isenabled()
     gc.disable()
