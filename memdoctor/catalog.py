@@ -44,7 +44,8 @@ class Kind:
     """One kind of fact: what it means, its fields with their types, fields computed from the others, and the sources that can yield it.
 
     ``subject`` names the field (or fields) by which facts of the kind tell of different things: a rule then gives one diagnosis for
-    each of its values, such as one for each variable that is set wrongly.
+    each of its values, such as one for each variable that is set wrongly. ``readings`` are printed again and again with every step: of many
+    a sample is read, and their number means nothing.
     """
 
     doc: str
@@ -52,6 +53,7 @@ class Kind:
     computed: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = field(default_factory=dict)
     sources: tuple[str, ...] = ("log",)
     subject: tuple[str, ...] = ()
+    readings: bool = False
 
     def type_of(self, name: str) -> str | None:
         if name in self.fields:
@@ -217,7 +219,7 @@ KINDS: Mapping[str, Kind] = {
         "A sign of how a process or the job ended: name is completed, failed or killed.",
         {"name": "str", "exitcode": "int", "signal": "str", "by": "str"},
     ),
-    "run.ended": Kind("How the attempt ended (derived): completed, failed, killed, cut, running, unknown.", {"status": "str", "exitcode": "int", "signal": "str", "by": "str", "diagnosed": "bool"}),
+    "run.ended": Kind("How the attempt ended (derived): completed, failed, killed, cut, running, unknown.", {"status": "str", "exitcode": "int", "signal": "str", "by": "str", "text": "str", "diagnosed": "bool"}),
     "rank.place": Kind(
         "Where a rank runs.",
         {"of_rank": "int", "on_host": "str", "local": "int", "of_pid": "int", "gpu": "int", "bus_id": "str", "world_size": "int", "comm": "str"},
@@ -262,6 +264,7 @@ KINDS: Mapping[str, Kind] = {
         "GPU memory of one rank so far; name: megatron, deepspeed. The log prints MiB or GiB without a unit.",
         {"name": "str", "allocated_mib": "float", "peak_mib": "float", "reserved_mib": "float", "peak_reserved_mib": "float", "peak_gib": "float"},
         {"peak": ("bytes", _peak)},
+        readings=True,
     ),
     "rank.parameters": Kind(
         "Parameters that one rank holds; name: megatron, deepspeed.",
@@ -294,13 +297,14 @@ KINDS: Mapping[str, Kind] = {
         {"climb": _ratio("last_finite_loss", "min_loss"), "last_over_first": _ratio("last_finite_loss", "first_loss")},
     ),
     # --- balance and speed ---------------------------------------------------------------------------------------------
-    "timer": Kind("A timer of Megatron-LM over all ranks: least and greatest, or one for each rank (`values`: rank → ms); name is the timer's.", {"name": "str", "low": "ms", "high": "ms", "values": "map"}),
+    "timer": Kind("A timer of Megatron-LM over all ranks: least and greatest, or one for each rank (`values`: rank → ms); name is the timer's.", {"name": "str", "low": "ms", "high": "ms", "values": "map"}, readings=True),
     "rank.speed": Kind(
         "A straggler report: the slowest and the fastest rank (Megatron-LM), or ranks that are called slow (name: resiliency).",
         {"name": "str", "slow_rank": "int", "fast_rank": "int", "slow": "float", "fast": "float", "bottom": "str", "ranks_text": "str"},
         {"slow_over_fast": _ratio("slow", "fast")},
+        readings=True,
     ),
-    "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline computed (name: compute) or waited for its neighbours (name: wait).", {"name": "str", "forward": "ms", "backward": "ms", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}),
+    "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline computed (name: compute) or waited for its neighbours (name: wait).", {"name": "str", "forward": "ms", "backward": "ms", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}, readings=True),
     "stage.time": Kind("Compute time of a pipeline stage in one step, the median of its ranks (derived).", {"stage": "int", "seconds": "float", "ranks": "list", "layers": "int"}),
     "stage.uneven": Kind(
         "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",

@@ -89,6 +89,8 @@ def ended_fact(attempt: int, status: Ended, shown_by: Fact | None, files: Sequen
     for name in ("exitcode", "signal", "by", "phase", "iteration", "local_rank"):
         if shown_by.fields.get(name) is not None:
             fields[name] = shown_by.fields[name]
+    if shown_by.kind == "error.line":
+        fields["text"] = shown_by.fields.get("text", "")
     return Fact(
         "run.ended",
         fields,

@@ -1,17 +1,21 @@
 """The one-line message of a diagnosis: a template with the numbers of this case.
 
 ``{field}`` is a field with its unit, ``[...]`` a part that is left out where a field in it is unknown; ``[[``, ``]]``, ``{{``, ``}}`` are the
-characters themselves.
+characters themselves. "Rank {ranks}" becomes "Ranks 3, 11" and "{count} reports" becomes "1 report" where the number asks for it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 SPECIAL = ("rank", "ranks", "count", "host", "attempt", "gpus")
 LONGEST = 200  # characters of one value: a message is one line
 UNKNOWN = "unknown"
+
+_PLURAL = re.compile(r"^( [a-z]+[a-rt-z])s\b")
+_ONE_RANK = re.compile(r"\b[Rr]ank $")
 
 Show = Callable[[str], str | None]
 
@@ -84,9 +88,20 @@ def render(parts: tuple[Part, ...], show: Show) -> str:
         values = [show(name) for name in part.fields]
         if part.optional and None in values:
             continue
-        for piece, value in zip(part.pieces[::2], [*values, ""], strict=True):
-            result += piece + (UNKNOWN if value is None else value)
+        after = None
+        for piece, name, value in zip(part.pieces[::2], (*part.fields, ""), (*values, ""), strict=True):
+            result += _agree(piece, after, name, value) + (UNKNOWN if value is None else value)
+            after = (name, value)
     return result
+
+
+def _agree(text: str, after: tuple[str, str | None] | None, name: str, value: str | None) -> str:
+    """``text`` with its nouns as the numbers beside it ask: "Ranks" before several, no plural s after ``{count}`` = 1."""
+    if after == ("count", "1"):
+        text = _PLURAL.sub(r"\1", text)
+    if name == "ranks" and value is not None and not value.isdecimal() and _ONE_RANK.search(text):
+        text = f"{text[:-1]}s "
+    return text
 
 
 def one_line(text: str) -> str:

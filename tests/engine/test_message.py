@@ -44,6 +44,20 @@ def test_a_broken_template_is_refused(template: str, problem: str) -> None:
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("template", "ranks", "count", "expected"),
+    [
+        ("Rank {ranks}: {count} reports of it", "3, 11", "2", "Ranks 3, 11: 2 reports of it"),
+        ("Rank {ranks}: {count} reports of it", "3", "1", "Rank 3: 1 report of it"),
+        ("[by rank {ranks} ]{count} times", "0-7", "1", "by ranks 0-7 1 time"),
+        ("{count} miss", "0", "1", "1 miss"),
+        ("frank {ranks}", "0-7", "1", "frank 0-7"),
+    ],
+)
+def test_nouns_agree(template: str, ranks: str, count: str, expected: str) -> None:
+    assert render(parse(template), {"ranks": ranks, "count": count}.get) == expected
+
+
 def test_a_value_becomes_one_line_that_is_not_too_long() -> None:
     assert one_line("a\n  b\tc ") == "a b c"
     assert one_line("x" * 1000) == "x" * (LONGEST - 1) + "…"
