@@ -20,7 +20,8 @@ def numerics(attempt: int, steps: Steps, *, finished: bool) -> Fact:
     """The fact ``series.numerics``; it stands where the first bad step stands, or at the last step where none is bad."""
     found = _Walk(steps)
     fields = found.fields(finished)
-    row = found.onset if found.onset is not None else len(steps) - 1
+    row = found.began() if found.began() is not None else len(steps) - 1
+    assert row is not None
     epoch = steps.epoch(row)
     return Fact(
         "series.numerics",
@@ -57,7 +58,7 @@ class _Walk:
         self.first_nan: int | None = None
         self.first_nan_grad: int | None = None
         self.first_zero_loss: int | None = None
-        self.zero_onset = self.skip_onset = 0  # iterations at which the last runs of zeros and of skipped steps began
+        self.trouble: int | None = None  # row at which the trouble that lasts to the end began
         self.before_zero: float | None = None  # the loss before the last run of zeros
         self.good_run = self.bad_run = self.skip_run = self.floor_run = self.zero_run = 0
         self.scales: list[float] = []  # first, last, least, greatest
@@ -100,6 +101,7 @@ class _Walk:
         self.zero_grads += norm.count(0.0)
         self.late += max(0, last - max(first, self._half))
         self.bad_run = self.skip_run = self.zero_run = 0
+        self.trouble = None
         self.good_run += count
         scale = self._scale[first:last]
         if self.scales and scale.count(self.scales[1]) == count:
@@ -130,7 +132,7 @@ class _Walk:
             loss = float(loss)
             self.first_loss = loss if self.first_loss is None else self.first_loss
             if loss == 0 and self.zero_run == 0:
-                self.before_zero, self.zero_onset = self.last_loss, iteration
+                self.before_zero = self.last_loss
             self.last_loss = loss
             self.low, self.high = min(self.low, loss), max(self.high, loss)
             self.finite_before += self.first_nan is None
@@ -153,19 +155,19 @@ class _Walk:
         if row >= self._half:
             self.late += 1
             self.late_skips += skipped > 0
-        if skipped > 0 and self.skip_run == 0:
-            self.skip_onset = iteration
         bad = bad_loss or bad_norm
+        if not (bad or skipped > 0 or loss == 0):
+            self.trouble = None
+        elif self.trouble is None:
+            self.trouble = row
         self.bad_run = self.bad_run + 1 if bad else 0
         self.skip_run = self.skip_run + 1 if skipped > 0 else 0
         self.good_run = 0 if bad or skipped > 0 else self.good_run + 1
         self._take_scale(float(self._scale[row]))
 
-    def _began(self) -> int | None:
-        """The iteration at which what is wrong began: the first bad step, else the steps skipped or the losses of 0 at the end."""
-        if self.onset is not None:
-            return int(self._iteration[self.onset])
-        return self.skip_onset if self.skip_run else self.zero_onset if self.zero_run else None
+    def began(self) -> int | None:
+        """The row at which what is wrong began: the start of what lasts to the end, else the first bad step."""
+        return self.trouble if self.trouble is not None else self.onset
 
     def fields(self, finished: bool) -> dict[str, Any]:
         scaled = bool(self.scales) and self.scales[3] > FLOOR  # bf16 and fp32 print a constant 1.0
@@ -197,7 +199,7 @@ class _Walk:
             "zero_loss_at_end": self.zero_run,
             "first_zero_loss_step": self.first_zero_loss,
             "loss_before_zero": self.before_zero if self.zero_run else None,
-            "iteration": self._began(),
+            "iteration": int(self._iteration[row]) if (row := self.began()) is not None else None,
             "finished": finished,
             "has_scale": scaled,
             "max_lr": self.max_lr or None,
