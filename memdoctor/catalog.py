@@ -202,6 +202,8 @@ def _peak(fields: Mapping[str, Any]) -> int | None:
     return None
 
 
+# One kind a line where it fits on the screen of a wide editor: the table is read by its columns.
+# fmt: off
 KINDS: Mapping[str, Kind] = {
     # --- the run -------------------------------------------------------------------------------------------------
     "run.start": Kind("A job or a restart begins (printed once per job or node, not per rank).", {"name": "str", "agent_pid": "int"}),

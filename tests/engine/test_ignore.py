@@ -59,5 +59,5 @@ def test_all_errors_leave_the_warning() -> None:
 def test_an_id_that_does_not_exist_is_refused() -> None:
     base = Base(causes=frozenset({"oom.logits", "oom.host"}))
     check_ignored(["oom.*", "oom.host"], base)
-    with pytest.raises(InputError, match="did you mean oom.logits"):
+    with pytest.raises(InputError, match=r"did you mean oom\.logits"):
         check_ignored(["oom.logit"], base)

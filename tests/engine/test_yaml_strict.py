@@ -12,7 +12,9 @@ def read(text: str) -> tuple[object, list[tuple[int | None, str, str]]]:
     return parse(text, lambda line, problem, hint: faults.append((line, problem, hint))), faults
 
 
-@pytest.mark.parametrize("word", ["on", "off", "yes", "no", "1.10", "0x10", "1e3", "012", "2026-01-01", "12:30:45", "null", "true", "=", "<<"])
+@pytest.mark.parametrize(
+    "word", ["on", "off", "yes", "no", "1.10", "0x10", "1e3", "012", "2026-01-01", "12:30:45", "null", "true", "=", "<<"]
+)
 def test_a_scalar_stays_the_text_it_is(word: str) -> None:
     node, faults = read(f"key: {word}")
     assert faults == []

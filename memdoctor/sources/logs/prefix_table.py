@@ -133,7 +133,13 @@ AMBIGUOUS: tuple[Family, ...] = (
     Family("compose", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) {1,60}\|" + END, "host"),
     # Own print functions. "[Rank 3] Watchdog ..." is torch's and the rank within a group, "[Rank 3] (after ..." Megatron-LM's.
     Family("gpu_words", "[", "G", r"\[GPU[ :]?(?P<rank>\d{1,7})\]:? ", "rank"),
-    Family("rank_words", "[", "Rr", r"\[(?:[Rr]ank|RANK)[ :=]{0,2}(?P<rank>\d{1,7})\]:? (?!\(after|Watchdog|Work |NCCL |\[PG|time \(ms\))", "rank"),
+    Family(
+        "rank_words",
+        "[",
+        "Rr",
+        r"\[(?:[Rr]ank|RANK)[ :=]{0,2}(?P<rank>\d{1,7})\]:? (?!\(after|Watchdog|Work |NCCL |\[PG|time \(ms\))",
+        "rank",
+    ),
     Family("rank_equals", "rR(", "", r"\(?(?:rank|Rank|RANK)[=:] ?(?P<rank>\d{1,7})\)?[,:|]? (?!time \(ms\))", "rank"),
     Family("hydra_rank", "[", NUMBER, r"\[(?P<rank>\d{1,6})\]" + END, "rank"),
     Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host"),
