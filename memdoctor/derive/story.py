@@ -9,6 +9,7 @@ from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
+from memdoctor.derive.hangs import hang_facts
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
@@ -50,6 +51,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
+        derived.extend(hang_facts(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
