@@ -1,8 +1,9 @@
 """Step lines: what a training loop prints once per iteration or log interval, kept as compact columns.
 
 Read are Megatron-LM's and Megatron-DeepSpeed's iteration line (keyed, so every version's), DeepSpeed's ``step=…, skipped=…`` and
-pipeline line, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, and the plain prints that loops of one's own use
-(``iter 3 loss nan … grad_norm inf``). Their shapes are in step_shapes/, and so are those of the lines that stand beside them.
+pipeline line, verl's ``step:… - key:…``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, and the
+plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``). Their shapes are in step_shapes/, and so are those of the
+lines that stand beside them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from memdoctor.sources.logs.step_shapes import bars, beside, megatron, prints
+from memdoctor.sources.logs.step_shapes import bars, beside, dashes, megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Packed, Table
 
@@ -33,7 +34,8 @@ __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_ste
 
 
 def read_step(raw: bytes) -> tuple[str, Step] | None:
-    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, pipeline, dict, bar, print.
+    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dashes, pipeline, dict,
+    bar, print.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
@@ -47,6 +49,10 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
         step = prints.read_deepspeed(raw)
         if step is not None:
             return "deepspeed", step
+    if b"step:" in raw:
+        step = dashes.read(raw)
+        if step is not None:
+            return "dashes", step
     if b"loss" not in raw and b"Loss" not in raw:
         return None
     for shape, read in _SHAPES:
