@@ -20,6 +20,7 @@ from memdoctor.sources.probes.request import Request
 from memdoctor.sources.saved import read_saved
 
 PROBE_SOURCES = frozenset({"probe"})
+NODES = "nodes"  # the check that several nodes are alike
 
 __all__ = ["PROBES", "Collected", "InputError", "Request", "examine", "judge_machine", "judge_saved"]
 
@@ -130,11 +131,13 @@ def _checks(
     lines = summaries(facts)
     severity = {diagnosis.id: diagnosis.severity for diagnosis in diagnoses}
     found: list[tuple[tuple[int, int], Check]] = []
-    for place, name in enumerate(ran):
+    for place, name in enumerate([*ran, *([NODES] if hosts > 1 else [])]):
         own = tuple(id_ for id_, where in sources.items() if PROBE + name in where)
         own = tuple(sorted(own, key=lambda id_: int(id_[1:])))
         worst = min((("error", "warning", "note").index(severity[id_]) for id_ in own), default=2)
         reasons = [skip.reason for skip in skips if skip.source == name]
+        if name == NODES:
+            lines[name] = f"{hosts} nodes"
         seen = any(fact.origin.source == PROBE + name for fact in facts)
         if worst < 2:
             found.append(((worst, place), Check(name, "wrong", lines.get(name, ""), own)))

@@ -12,7 +12,7 @@ _SIGNS = {"error": ("✗", "bold red"), "warning": ("!", "bold yellow"), "skippe
 # Names of checks as a heading; a check that is not here is told by its own name.
 _TITLES = {
     "host": "Host", "disks": "Disks", "gpu": "GPUs", "xids": "Xids", "python": "Python stack", "kernels": "Fused kernels", "locks": "Build locks",
-    "variables": "Variables", "network": "Network",
+    "variables": "Variables", "network": "Network", "nodes": "Nodes alike",
 }  # fmt: skip
 MOST_HOSTS = 1  # with more the hosts of a diagnosis are told
 

@@ -19,6 +19,7 @@ _OWN = (
     "RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_JOB_GPUS", "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "NCCL_HOSTID", "TORCHELASTIC_ERROR_FILE", "NCCL_DEBUG_FILE",
 )  # fmt: skip
+SOURCE = "probe.nodes"  # no probe by itself: what comes out when several nodes are judged together
 NEAR = 0.03  # two sizes that differ by less are of one kind: firmware keeps a little of the RAM for itself
 _PACKAGES = (
     "torch",
@@ -112,26 +113,16 @@ def _among_nodes(hosts: Mapping[str, Sequence[Fact]]) -> list[Fact]:
             if any(what in _IMPLIES.get(other, ()) and host in {entry[0] for entry in odd[other]} for other in odd):
                 continue
             alike = sorted(entry[0] for entry in entries if entry[1] == value)
-            source = hosts[host][0]
-            origin = Origin(
-                source.origin.source,
-                _probe_path(hosts[host], what),
-                None,
-                f"{host}: {_label(what)} {_show(value)}; {number} others: {_show(usual)}",
-            )
+            value_shown, usual_shown, variable = _show(value), _show(usual), what.startswith("$")
+            where = "environment" if variable else "saved facts"
+            text = f"{_label(what)} is {value_shown}; {number} others: {usual_shown}"
+            origin = Origin(SOURCE, f"{host}: {where}", None, text)
             found.append(
                 derived(
-                    "node.difference",
-                    replace(source, origin=origin, event=""),
-                    what=_label(what),
-                    value=_show(value),
-                    usual=_show(usual),
-                    nodes=_listed(alike),
-                    number=len(alike),
-                    others=number,
-                    scope="nodes",
+                    "node.difference", replace(hosts[host][0], origin=origin, event=""), what=_label(what), value=value_shown, usual=usual_shown,
+                    nodes=_listed(alike), number=len(alike), others=number, scope="variables" if variable else "nodes",
                 )
-            )
+            )  # fmt: skip
     return found
 
 
@@ -194,10 +185,6 @@ def _label(what: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
-
-
-def _probe_path(facts: Sequence[Fact], what: str) -> str:
-    return "environment" if what.startswith("$") else f"host {facts[0].host}"
 
 
 # --- the GPUs of one host -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _python(facts: Sequence[Fact]) -> str:
     packages = [
         f"{fact.get('package')} {fact.get('version')}"
         for fact in of_kind(facts, "stack.package")
-        if fact.get("version") and not _minor(fact)
+        if fact.get("version") and fact.get("state") == "installed" and not _minor(fact)
     ]
     parts = [f"Python {python['version']}" if python.get("version") else None]
     if torch.get("version"):

@@ -81,16 +81,22 @@ def collect(names: Sequence[str], request: Request) -> Collected:
     facts: list[Fact] = []
     skips: list[Skip] = []
     for name in names:
-        limit = (request.timeout + GRACE if request.timeout is not None else PROBES[name].limit) + (begun - time.monotonic())
-        threads[name].join(max(0.0, limit))
+        limit = _limit(name, request)
+        threads[name].join(max(0.0, limit + begun - time.monotonic()))
         book = books[name]
         if threads[name].is_alive():
             where = f" at {book.at}" if book.at else ""
-            book.skip(f"it did not end within {request.timeout or PROBES[name].limit:g} s{where}", *PROBES[name].kinds)
+            book.skip(f"it did not end within {limit:g} s{where}", *PROBES[name].kinds)
         facts += book.facts
         skips += book.skips
     numbered = tuple(replace(fact, seq=number) for number, fact in enumerate(facts))
     return Collected(here, numbered, tuple(dict.fromkeys(skips)), tuple(names), request.expect_gpus)
+
+
+def _limit(name: str, request: Request) -> float:
+    if name in ("python", "kernels"):
+        return python.limit_of(request) + 2 * GRACE
+    return PROBES[name].limit if request.timeout is None else request.timeout + GRACE
 
 
 def _start(book: Notebook, request: Request, run: Callable[[Notebook, Request], None], *further: Notebook | None) -> threading.Thread:

@@ -543,12 +543,13 @@ def deepspeed(options: Mapping[str, Any]) -> None:
     if imported("deepspeed", "deepspeed") is None:
         return
     import torch as t
-    from deepspeed.ops.op_builder import ALL_OPS
+    from deepspeed.ops.op_builder.all_ops import ALL_OPS
 
     try:
         from deepspeed.git_version_info import installed_ops
     except ImportError:
         installed_ops = {}
+    wanted: list[tuple[str, Any]] = []
     for name, builder in sorted(ALL_OPS.items()):
         if name == "deepspeed_not_implemented" or "NotImplemented" in type(builder).__name__:
             continue
@@ -576,7 +577,9 @@ def deepspeed(options: Mapping[str, Any]) -> None:
                 "deepspeed." + name, "deepspeed", "needs_build", "build", "compiled at first use", missing=lacking or None, weight=weight
             )
         if options.get("build") and fits and not lacking and weight == "main":
-            build_and_run(name, builder, options, t)
+            wanted.append((name, builder))
+    for name, builder in wanted:
+        build_and_run(name, builder, options, t)
 
 
 def cached(name: str) -> bool:

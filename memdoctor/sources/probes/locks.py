@@ -16,10 +16,7 @@ DEEPEST = 3  # <cache>/<python and CUDA>/<extension>/lock
 
 
 def probe(notes: Notebook, request: Request) -> None:
-    home = request.environ.get("HOME") or os.path.expanduser("~")
-    cache = request.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    top = request.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(cache, "torch_extensions")
-    locks = find_locks(top)
+    locks = find_locks(extensions_dir(request))
     builders = system.commands_running(BUILDERS) if locks else []
     for path, age in locks:
         op = os.path.basename(os.path.dirname(path))
@@ -33,6 +30,13 @@ def probe(notes: Notebook, request: Request) -> None:
             age=age,
             builder=bool(builders),
         )
+
+
+def extensions_dir(request: Request) -> str:
+    """Where torch.utils.cpp_extension builds."""
+    home = request.environ.get("HOME") or os.path.expanduser("~")
+    cache = request.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return request.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(cache, "torch_extensions")
 
 
 def find_locks(top: str) -> list[tuple[str, float]]:

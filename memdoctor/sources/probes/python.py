@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -13,10 +14,12 @@ from typing import Any
 
 from memdoctor.errors import InputError
 from memdoctor.sources.probes.child import Outcome, run
+from memdoctor.sources.probes.locks import extensions_dir, find_locks
 from memdoctor.sources.probes.notebook import Notebook
 from memdoctor.sources.probes.request import Request
 
 LIMIT = 60.0  # seconds; importing torch from a cold network file system takes most of a minute
+BUILD_LIMIT = 900.0  # with --build: a compiler on a busy machine takes minutes for each op
 STACK_KINDS = ("stack.python", "stack.package", "stack.torch", "stack.device", "stack.tool", "stack.library")
 KERNEL_KINDS = ("kernel.run",)
 STACK_STAGES = ("packages", "tools", "torch", "devices")
@@ -52,6 +55,11 @@ def interpreter(given: str | None) -> str:
     return path
 
 
+def limit_of(request: Request) -> float:
+    """Seconds that both checks together may take."""
+    return request.timeout or (BUILD_LIMIT if request.build else LIMIT)
+
+
 def probe(stack: Notebook | None, kernels: Notebook | None, request: Request) -> None:
     """Fill ``stack``, ``kernels`` or both with one import of torch."""
     python = interpreter(request.python)
@@ -68,7 +76,8 @@ class _Run:
         self.python, self.request, self.books = python, request, books
         self.installed: dict[str, str] = {}
         self.broken: set[str] = set()
-        self.deadline = time.monotonic() + (request.timeout or LIMIT)
+        self.limit = limit_of(request)
+        self.deadline, self.begun = time.monotonic() + self.limit, time.time()
 
     def go(self, stages: Sequence[str]) -> None:
         left = list(stages)
@@ -86,6 +95,7 @@ class _Run:
                     self._skip(f"{self.python} {outcome.ended() or 'ended early'}{_last(outcome)}", left)
                     return
                 if killer is not None:
+                    self._unlock()
                     self._killed(killer, outcome)
                     if outcome.timed_out:
                         self._skip(f"the time was used up by {killer.replace('_', ' ')}", left)
@@ -111,6 +121,14 @@ class _Run:
         limit = max(0.5, self.deadline - time.monotonic())
         return run([self.python, "-B", str(Path(__file__).with_name("inside.py")), json.dumps(options)], timeout=limit, environ=environ)
 
+    def _unlock(self) -> None:
+        """A build of ours that was ended must not leave its lock to the next job."""
+        if self.request.build:
+            for path, age in find_locks(extensions_dir(self.request)):
+                if time.time() - age >= self.begun - 1:
+                    with contextlib.suppress(OSError):
+                        os.unlink(path)
+
     def _take(self, outcome: Outcome) -> None:
         for line in outcome.lines:
             if "kind" in line:
@@ -133,7 +151,7 @@ class _Run:
             book.add(kind, path=path, excerpt=excerpt, fields=fields)
 
     def _failed(self, stage: str, line: dict[str, Any]) -> None:
-        """A stage raised. That torch is not there is no fault; that something installed does not work is."""
+        """A stage raised. That torch is not there is no fault; that it is there and cannot be imported is."""
         text, package, cause = str(line.get("text", "")), _PACKAGES.get(stage, stage.replace("_", "-")), line.get("cause")
         if stage == "torch":
             self.broken.add("torch")
@@ -146,16 +164,8 @@ class _Run:
             self._skip("torch cannot be imported", ["torch", *KERNEL_STAGES])
         elif "torch" in self.broken:  # it needs torch, and that is told already
             return
-        elif stage in KERNEL_STAGES:
-            fields = {
-                "kernel": stage.replace("_", " "),
-                "package": package,
-                "state": "failed",
-                "device": "cpu",
-                "text": text,
-                "cause": cause,
-            }
-            self._note("kernel.run", fields, package, f"{fields['kernel']}: {text}")
+        elif stage in KERNEL_STAGES:  # a kernel that fails is told by the stage itself; this one could not even be tried
+            self._skip_kernel(f"{stage.replace('_', ' ')} could not be tried: {text}")
         else:
             self._skip(f"{stage.replace('_', ' ')}: {text}", [stage])
 
@@ -167,8 +177,7 @@ class _Run:
             self._skip(f"{self.python}: {outcome.ended()}{_last(outcome)}", [stage])
             return
         state = "slow" if outcome.timed_out else "crashed"
-        limit = self.request.timeout or LIMIT
-        ended = f"it was not done after {limit:g} s" if outcome.timed_out else f"the interpreter {outcome.ended().removeprefix('it ')}"
+        ended = f"it was not done after {self.limit:g} s" if outcome.timed_out else f"the interpreter {outcome.ended().removeprefix('it ')}"
         text = f"{ended}{_last(outcome)}"
         if stage in KERNEL_STAGES and package == "torch":
             fields: dict[str, Any] = {
