@@ -19,7 +19,8 @@ def logs(paths: tuple[str, ...], plot: bool, series: str | None, baseline: tuple
     """Find the root cause of a failed run in its logs.
 
     PATH is a log file (plain or compressed), a folder of logs (one file a rank or node, as launchers write them), or - for
-    stdin. Several may be given; they count as one run.
+    stdin; flight-recorder dumps of torch (nccl_trace_rank_*) may be among them or stand alone. Several may be given; they
+    count as one run.
     """
     output.check(options.output)
     if series is not None:

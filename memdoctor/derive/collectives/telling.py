@@ -82,7 +82,7 @@ def line(world: World, verdict: Verdict, meeting: Meeting) -> str:
         case "missing":
             return f"rank {rank} never called {where}; {_place(world, rank) or 'it had called nothing yet'}; {waits}{behind}"
         case "not_seen":
-            return f"rank {rank} wrote no dump; {_who(others)} in {where}{_at(meeting.call.frame)}, which lacks nobody else{behind}"
+            return f"rank {rank} wrote no dump; {_who(others)} in {where}{_at(meeting.call.frame)}, which lacks {_lacking(meeting, rank)}{behind}"
         case "late":
             by = "" if verdict.late is None else f" by {format_duration(verdict.late)}"
             return f"rank {rank} held up {where}{by}; {_place(world, rank)}; {waits}"
@@ -137,6 +137,11 @@ def _circle(world: World, verdict: Verdict, meeting: Meeting) -> str:
         else f"with {_named(verdict.waiting)}"
     )
     return f"rank {rank} waits in {_meeting(world, meeting)}{_at(_own_frame(meeting, rank))}{later} {others}"
+
+
+def _lacking(meeting: Meeting, rank: int | None) -> str:
+    others = [other for other in meeting.unseen if other != rank]
+    return f"{_named(others)}, too" if others else "nobody else"
 
 
 def _own_frame(meeting: Meeting, rank: int | None) -> str:
