@@ -462,7 +462,7 @@ KINDS: Mapping[str, Kind] = {
         "PyTorch as it is built, and what it sees.",
         {"version": "version", "cuda": "version", "hip": "version", "cudnn": "version", "nccl": "version", "archs": "list", "cxx11_abi": "bool", "available": "bool", "devices": "int", "text": "str"},
     ),
-    "stack.device": _probed("A GPU as CUDA numbers it.", {"index": "int", "gpu": "int", "uuid": "str", "bus_id": "str", "model": "str", "arch": "version"}),
+    "stack.device": _probed("A GPU as CUDA numbers it; ``gpu`` is its number for NVML, by UUID.", {"index": "int", "gpu": "int", "uuid": "str", "bus_id": "str", "model": "str", "arch": "version"}, {"moved": _difference("index", "gpu")}),
     "stack.tool": _probed("A tool that builds extensions; name: nvcc, cxx, ninja, cuda_home.", {"name": "str", "version": "version", "path": "str", "wanted": "version"}),
     "stack.library": _probed("A shared library that a process may load; name: nccl, cudart, cublas, cudnn. ``origin``: package, search_path, preload, system.", {"name": "str", "path": "str", "version": "version", "origin": "str", "major": "str"}),
     "stack.clash": _probed("Two libraries of one name (derived): the one that is loaded first and the one that was meant; name: nccl, cudart, cublas, cudnn.", {"name": "str", "first": "str", "first_version": "version", "meant": "str", "meant_version": "version", "by": "str"}, subject=("name",)),

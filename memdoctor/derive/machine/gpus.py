@@ -17,6 +17,7 @@ _FEATURES = ("family", "bf16", "tf32", "fp8", "fp4", "flash2", "flash3")
 def complete_gpus(facts: Sequence[Fact], expect: int | None) -> list[Fact]:
     """The facts of one host, with the GPUs completed, the expected number added, and a ``gpu.state`` for each fault that a reading names."""
     siblings = len(of_kind(facts, "gpu.device"))
+    numbers = {gpu.get("uuid"): gpu.get("gpu") for gpu in of_kind(facts, "gpu.device") if gpu.get("uuid")}
     result = []
     for fact in facts:
         if fact.kind == "gpu.device":
@@ -27,6 +28,8 @@ def complete_gpus(facts: Sequence[Fact], expect: int | None) -> list[Fact]:
         elif fact.kind == "gpu.count":
             number, by = expected(fact, expect)
             result.append(completed(fact, expected=number, by=by))
+        elif fact.kind == "stack.device":
+            result.append(completed(fact, gpu=numbers.get(fact.get("uuid"))))
         else:
             result.append(fact)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -18,6 +19,17 @@ LONGEST_LINE = 1 << 20
 MOST_LINES = 20_000
 TAIL = 4000  # characters of stderr that are kept
 PATIENCE = 2.0  # seconds that a killed child gets to go; one that hangs inside the driver cannot
+
+
+_live: set[subprocess.Popen[bytes]] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Whoever interrupts the command ends its children, too: they have sessions of their own and do not see the keyboard."""
+    for process in list(_live):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(slots=True)
@@ -63,6 +75,7 @@ def run(command: Sequence[str], *, timeout: float, environ: Mapping[str, str], c
             outcome.failed = f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}"
             return outcome
         assert process.stdout is not None
+        _live.add(process)
         reader = threading.Thread(target=_read, args=(process.stdout, outcome.lines), daemon=True)
         reader.start()
         deadline = time.monotonic() + timeout
@@ -70,8 +83,9 @@ def run(command: Sequence[str], *, timeout: float, environ: Mapping[str, str], c
             outcome.code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             outcome.timed_out = True
-        finally:
+        if outcome.code != 0:  # also what a child that crashed may have started
             _kill(process)
+        _live.discard(process)
         reader.join(max(0.1, min(PATIENCE, deadline + PATIENCE - time.monotonic())))
         outcome.stuck = outcome.timed_out and process.poll() is None
         errors.seek(0, os.SEEK_END)
