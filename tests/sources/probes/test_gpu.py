@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -162,6 +164,28 @@ def test_nothing_is_left_running(driver: Driver) -> None:
     driver.check("--timeout", "1", HANG="nvmlDeviceGetCount_v2")
     commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert "memdoctor.sources.probes.nvml" not in commands
+
+
+def test_an_interrupt_ends_the_child_too(driver: Driver) -> None:
+    environ = {**driver.environ(HANG="nvmlDeviceGetCount_v2"), "MARK": "interrupted-check"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "memdoctor", "check", "--only", "gpu", "--timeout", "100"], env=environ, stdout=subprocess.PIPE
+    ) as running:
+        deadline = time.monotonic() + 20
+        while not children(running.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (child,) = children(running.pid)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{child}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{child}")
+
+
+def children(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout
+    return [int(word) for word in listed.split()]
 
 
 def test_the_text_of_a_healthy_machine_is_one_line_a_check(driver: Driver) -> None:
