@@ -15,6 +15,8 @@ LONG = 40  # lines from which on the second half is asked as well: a batch scrip
 _ORDINARY = re.compile(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
 )
+# What the program that puts labels before the lines of others says itself has none.
+_OF_THE_LABELLER = re.compile(r"(?:srun|slurmstepd|salloc|sbatch|scancel|clush|mpirun|mpiexec|prterun|pdsh@[\w.-]+): ")
 # A word without a digit or hyphen is more likely a word, a number alone a task.
 _HOST = re.compile(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
 
@@ -24,6 +26,7 @@ def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
 
     ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before.
     """
+    rests = [rest for rest in rests if not _OF_THE_LABELLER.match(rest)]
     found = _most(rests, taken)
     return found if found is not None or len(rests) < LONG else _most(rests[len(rests) // 2 :], taken)
 

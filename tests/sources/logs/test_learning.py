@@ -31,6 +31,12 @@ def test_srun_label_on_four_lines_of_five() -> None:
     assert stripped([*SRUN, "a", "b"], "2: hello").text == "2: hello"
 
 
+def test_what_the_labeller_says_itself_does_not_count() -> None:
+    ends = [f"srun: error: gpu-{number}: task {number}: Exited with exit code 1" for number in range(8)]
+    assert stripped([*SRUN, *ends, "slurmstepd: error: *** STEP 1.0 ON gpu-1 CANCELLED ***"], "2: hello").rank == 2
+    assert stripped(["w1: a", "w2: b", "w1: c", "pdsh@login: w1: ssh exited with exit code 1"], "w2: hello").host == "w2"
+
+
 def test_srun_label_behind_a_time() -> None:
     line = stripped([f"2024-05-01T10:00:00Z {raw}" for raw in SRUN if raw], "2024-05-01T10:00:01Z 3: [rank3]: x")
     assert (line.text, line.rank) == ("x", 3)
