@@ -149,4 +149,5 @@ def _each_once(found: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _less(ranks: Sequence[int], without: Sequence[int]) -> tuple[int, ...]:
-    return tuple(rank for rank in ranks if rank not in without)
+    left_out = set(without)
+    return tuple(rank for rank in ranks if rank not in left_out)

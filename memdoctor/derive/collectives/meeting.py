@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -39,8 +40,8 @@ class Meeting:
     def call(self) -> Call:
         """What most of the waiting ranks handed over."""
         calls = [self.calls[rank] for rank in self.waiting if rank in self.calls] or list(self.calls.values())
-        ops = [call.op for call in calls]
-        return next(call for call in calls if call.op == max(ops, key=ops.count))
+        most = Counter(call.op for call in calls).most_common(1)[0][0]
+        return next(call for call in calls if call.op == most)
 
     @property
     def since(self) -> float | None:

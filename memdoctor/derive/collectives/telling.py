@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from memdoctor.derive.collectives.judging import verdicts
@@ -52,7 +53,7 @@ def _fact(world: World, verdict: Verdict) -> Fact:
         "pg_desc": world.label(meeting.group),
         "seq": meeting.seq,
         "op": meeting.call.op,
-        "expected": _expected(verdict, meeting),
+        "expected": (_others(verdict, meeting)[0] or None) if rank is not None else None,
         "got": None if own is None else what(own),
         "others": verdict.others or None,
         "late": verdict.late,
@@ -95,12 +96,24 @@ def line(world: World, verdict: Verdict, meeting: Meeting) -> str:
             return f"rank {rank} called {where}, but its GPU never reached it; {_who(others)} in it on the GPU"
         case "cycle" | "order":
             return _circle(world, verdict, meeting)
-    rest = {other: call for other, call in meeting.calls.items() if other != rank}
-    right = _most([what(call) for other, call in rest.items() if other not in verdict.others] or [what(call) for call in rest.values()])
-    doing = [other for other, call in rest.items() if what(call) == right]
-    frame = next((rest[other].frame for other in doing), "")
+    right, doing = _others(verdict, meeting)
+    frame = next((meeting.calls[other].frame for other in doing), "")
     number = "" if meeting.pair is not None else f" as number {meeting.seq} of {world.label(meeting.group)}"
     return f"rank {rank}: {what(own) if own else '?'}{number}{_at(own.frame if own else '')}; {_named(doing)}: {right}{_at(frame)}"
+
+
+def _others(verdict: Verdict, meeting: Meeting) -> tuple[str, list[int]]:
+    """What most of the others called (of those not at fault, where there are any), and which of them did."""
+    odd = set(verdict.others)
+    rest = {rank: text for rank, text in _texts(meeting).items() if rank != verdict.rank}
+    sound = [text for rank, text in rest.items() if rank not in odd] or list(rest.values())
+    right = Counter(sound).most_common(1)[0][0] if sound else ""
+    return right, [rank for rank, text in rest.items() if text == right]
+
+
+@lru_cache(maxsize=8)
+def _texts(meeting: Meeting) -> Mapping[int, str]:
+    return {rank: what(call) for rank, call in meeting.calls.items()}
 
 
 def what(call: Call) -> str:
@@ -169,19 +182,6 @@ def _place(world: World, rank: int | None) -> str:
 def _frame_of(world: World, rank: int | None) -> str:
     calls = world.calls_of.get(rank, ()) if rank is not None else ()
     return calls[-1].frame if calls else ""
-
-
-def _expected(verdict: Verdict, meeting: Meeting) -> str | None:
-    if verdict.rank is None:
-        return None
-    rest = {rank: call for rank, call in meeting.calls.items() if rank != verdict.rank}
-    return (
-        _most([what(call) for rank, call in rest.items() if rank not in verdict.others] or [what(call) for call in rest.values()]) or None
-    )
-
-
-def _most(texts: Sequence[str]) -> str:
-    return Counter(texts).most_common(1)[0][0] if texts else ""
 
 
 def _ranks(ranks: Sequence[int]) -> str:
