@@ -194,7 +194,8 @@ class Report:
 class Signal:
     """The shape of a log line (and of the lines that follow it) and the fact it makes; see rules/README.md.
 
-    Patterns are kept as text: the reader compiles one when a line first passes its gate, so that start-up stays cheap.
+    Patterns are kept as text: the reader compiles one when a line first passes its gate, so that start-up stays cheap. ``gates`` are texts
+    one of which stands in every line that ``match`` matches, where those are rarer than the texts of ``has``.
     """
 
     id: str
@@ -211,6 +212,7 @@ class Signal:
     seen: str = ""
     path: str = ""
     line: int = 0
+    gates: tuple[str, ...] = ()
 
     @property
     def block(self) -> bool:

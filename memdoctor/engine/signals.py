@@ -7,6 +7,7 @@ from typing import Any
 
 from memdoctor import catalog
 from memdoctor.engine.fields import Faults, Reader, constant, suggest
+from memdoctor.engine.gates import gates
 from memdoctor.engine.patterns import check_patterns
 from memdoctor.engine.yaml_strict import Items, Keys, Node
 from memdoctor.model import Signal
@@ -51,11 +52,12 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         values = Reader(reader.nodes["set"], faults, "'set'", tuple(catalog.KINDS[kind].fields))
         for key, value in values.nodes.items():
             fixed[key] = constant(value, catalog.KINDS[kind].fields[key], faults, f"'{key}'")
+    texts, match = tuple(text for text, _ in has), reader.text("match", optional=False)
     return Signal(
         id=id_,
         fact=kind,
-        has=tuple(text for text, _ in has),
-        match=reader.text("match", optional=False),
+        has=texts,
+        match=match,
         more=tuple(text for text, _ in reader.texts("more", single=True)),
         set=fixed,
         until=reader.text("until") or None,
@@ -66,6 +68,7 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         seen=reader.text("seen"),
         path=faults.path,
         line=reader.line or 0,
+        gates=gates(texts, match) if texts and match else (),
     )
 
 

@@ -7,8 +7,7 @@ nearly so: hundreds of them compile in some ten milliseconds, less than a cache 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from memdoctor.sources.logs.matcher import Gate, Hit, segment_at
@@ -19,33 +18,35 @@ class Unavailable(Exception):
 
 
 class BlockMatcher:
-    """Raises Unavailable."""
+    """``without``: numbers of gates that are not looked for. Raises Unavailable."""
 
-    def __init__(self, gates: Sequence[Gate]) -> None:
+    def __init__(self, gates: Sequence[Gate], without: Collection[int] = ()) -> None:
         self._found: list[tuple[int, int]] = []  # where a gate ends, and its number
         self._alone = tuple((number,) for number in range(len(gates)))
         self._note = _noting(self._found)
-        self._database = _compile(gates)
+        self._database = _compile({number: gate for number, gate in enumerate(gates) if number not in without})
 
     def hits(self, data: bytes) -> list[Hit]:
-        found = self._found
+        found, alone, redraws = self._found, self._alone, b"\r" in data
         found.clear()
         self._database.scan(data, match_event_handler=self._note)
-        found.sort(key=itemgetter(0))  # nearly sorted already
-        redraws = b"\r" in data
+        found.sort()
         hits: list[Hit] = []
-        start, end, gates = 0, -1, set[int]()
+        start, end = 0, -1
+        several: set[int] | None = None  # the gates of the last segment, where it holds more than one
         for offset, number in found:
-            if offset <= end:
-                gates.add(number)
-                continue
-            if len(gates) > 1:
-                hits[-1] = (start, end, tuple(sorted(gates)))
-            start, end = segment_at(data, offset - 1, redraws)
-            gates = {number}
-            hits.append((start, end, self._alone[number]))
-        if len(gates) > 1:
-            hits[-1] = (start, end, tuple(sorted(gates)))
+            if offset > end:
+                if several is not None:
+                    hits[-1] = (start, end, tuple(sorted(several)))
+                    several = None
+                start, end = segment_at(data, offset - 1, redraws)
+                hits.append((start, end, alone[number]))
+            elif several is not None:
+                several.add(number)
+            elif number != hits[-1][2][0]:
+                several = {hits[-1][2][0], number}
+        if several is not None:
+            hits[-1] = (start, end, tuple(sorted(several)))
         return hits
 
 
@@ -58,7 +59,7 @@ def _noting(found: list[tuple[int, int]]) -> Callable[[int, int, int, int, Any],
     return note
 
 
-def _compile(gates: Sequence[Gate]) -> Any:
+def _compile(gates: Mapping[int, Gate]) -> Any:
     try:
         import hyperscan
     except ImportError as error:
@@ -66,8 +67,8 @@ def _compile(gates: Sequence[Gate]) -> Any:
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
         database.compile(
-            expressions=[gate.text if gate.pattern else re.escape(gate.text) for gate in gates],
-            ids=list(range(len(gates))),
+            expressions=[gate.text if gate.pattern else re.escape(gate.text) for gate in gates.values()],
+            ids=list(gates),
             elements=len(gates),
             flags=[0] * len(gates),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
         )

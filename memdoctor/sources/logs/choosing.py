@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from memdoctor.sources.logs.block_matcher import BlockMatcher, Unavailable
 from memdoctor.sources.logs.matcher import Gate, Hit, Matcher, PlainMatcher
@@ -13,20 +13,35 @@ WORTH = 100_000_000
 
 
 class GrowingMatcher:
-    """Begins as ``PlainMatcher`` and becomes ``fast`` once that is worth it; stays plain where ``fast`` is not to be had."""
+    """Begins as ``PlainMatcher`` and becomes ``fast`` once that is worth it; stays plain where ``fast`` is not to be had.
 
-    def __init__(self, gates: Sequence[Gate], fast: Callable[[Sequence[Gate]], Matcher] = BlockMatcher) -> None:
-        self._gates, self._fast = gates, fast
+    ``sampled``: numbers of gates that need not be looked for in all of the data.
+    """
+
+    def __init__(
+        self,
+        gates: Sequence[Gate],
+        sampled: Collection[int] = (),
+        fast: Callable[[Sequence[Gate], Collection[int]], Matcher] = BlockMatcher,
+    ) -> None:
+        self._gates, self._sampled, self._fast = gates, sampled, fast
         self._matcher: Matcher = PlainMatcher(gates)
+        self._sparing: Matcher | None = None
         self._left = WORTH // max(1, len(gates))  # bytes until the change
 
-    def hits(self, data: bytes) -> Sequence[Hit]:
+    def hits(self, data: bytes, *, sample: bool = True) -> Sequence[Hit]:
+        """As ``Matcher.hits``. ``sample``: the sampled gates count, too; otherwise they may be left out."""
         if self._left >= 0:
             self._left -= len(data)
             if self._left < 0:
-                self._grow()
-        return self._matcher.hits(data)
+                self._matcher = self._make(()) or self._matcher
+        if sample:
+            return self._matcher.hits(data)
+        if self._sparing is None:
+            self._sparing = self._make(self._sampled) or self._matcher
+        return self._sparing.hits(data)
 
-    def _grow(self) -> None:
+    def _make(self, without: Collection[int]) -> Matcher | None:
         with contextlib.suppress(Unavailable):
-            self._matcher = self._fast(self._gates)
+            return self._fast(self._gates, without)
+        return None

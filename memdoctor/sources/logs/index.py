@@ -3,60 +3,85 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memdoctor import catalog
 from memdoctor.model import Signal
 from memdoctor.sources.logs import steps
 from memdoctor.sources.logs.choosing import GrowingMatcher
-from memdoctor.sources.logs.matcher import Gate, Matcher
+from memdoctor.sources.logs.matcher import Gate
 
-STEP_GATES = tuple(map(Gate, steps.GATES))
 TRACEBACK_GATES = tuple(map(Gate, (b"most recent call", b"Fatal Python error")))
 ERROR_GATES = tuple(map(Gate, (
-    b"Error", b"ERROR", b"error:", b"Exception", b"FATAL", b"Fatal", b"fatal", b"FAILED", b"Failed", b"failed", b"Aborted", b"panic",
+    b"Error", b"ERROR", b"error:", b"Exception", b"CRITICAL", b"FATAL", b"Fatal", b"fatal", b"FAILED", b"Failed", b"failed", b"Aborted", b"panic",
     b"Interrupt", b"Exit",
 )))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the gates of one segment open. ``only_step``: nothing but the reader of step lines."""
+    """What the gates of one segment open.
+
+    ``only_step``: nothing but the reader of step lines. ``only_signals``: nothing but signals, each of which needs all of its ``texts``.
+    ``sampled``: one of the gates is only sampled.
+    """
 
     signals: tuple[Signal, ...]
     step: bool
     traceback: bool
     error: bool
     only_step: bool
+    only_signals: bool
+    texts: tuple[tuple[bytes, ...], ...]
+    sampled: bool
+
+    def plausible(self, raw: bytes) -> bool:
+        """False where no signal can match ``raw`` for want of its texts, and nothing else is opened: most lines are done with then."""
+        return not self.only_signals or any(all(text in raw for text in texts) for texts in self.texts)
 
 
 class SignalIndex:
     """Gates of all signals and of the built-in readers; ``opened`` says what a segment's gates open (remembered per combination)."""
 
-    def __init__(self, signals: Sequence[Signal], matcher: Callable[[Sequence[Gate]], Matcher] = GrowingMatcher) -> None:
+    def __init__(self, signals: Sequence[Signal]) -> None:
         shared = Counter(text for signal in signals for text in signal.has)
-        gates: dict[Gate, list[Signal]] = {}
-        for signal in signals:
-            gates.setdefault(gate_of(signal, shared), []).append(signal)
-        for gate in (*STEP_GATES, *TRACEBACK_GATES, *ERROR_GATES):
+        gates: dict[Gate, list[int]] = {}
+        for number, signal in enumerate(signals):
+            for text in signal.gates or (_rarest(signal, shared),):
+                gates.setdefault(Gate(text.encode()), []).append(number)
+        readings = {gate for gate, opened in gates.items() if all(catalog.KINDS[signals[number].fact].readings for number in opened)}
+        for gate in (*steps.GATES, *steps.SAMPLED_GATES, *TRACEBACK_GATES, *ERROR_GATES):
             gates.setdefault(gate, [])
+        self._sampled = (readings | set(steps.SAMPLED_GATES)).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
         self.gates = tuple(gates)
-        self.matcher = matcher(self.gates)
-        self._signals = tuple(tuple(opened) for opened in gates.values())
+        self.matcher = GrowingMatcher(self.gates, [number for number, gate in enumerate(self.gates) if gate in self._sampled])
+        self._signals = tuple(signals)
+        self._opened = tuple(gates.values())
         self._cache: dict[tuple[int, ...], Opened] = {}
 
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)
         if known is None:
             own = {self.gates[number] for number in gates}
-            signals = tuple(signal for number in gates for signal in self._signals[number])
-            step, traceback, error = (not own.isdisjoint(kind) for kind in (STEP_GATES, TRACEBACK_GATES, ERROR_GATES))
-            known = Opened(signals, step, traceback, error, only_step=step and not (signals or traceback or error))
+            numbers = sorted({number for gate in gates for number in self._opened[gate]})
+            step = not own.isdisjoint(steps.GATES) or not own.isdisjoint(steps.SAMPLED_GATES)
+            traceback, error = not own.isdisjoint(TRACEBACK_GATES), not own.isdisjoint(ERROR_GATES)
+            known = Opened(
+                signals=tuple(self._signals[number] for number in numbers),
+                step=step,
+                traceback=traceback,
+                error=error,
+                only_step=step and not (numbers or traceback or error),
+                only_signals=not (step or traceback or error),
+                texts=tuple(tuple(text.encode() for text in self._signals[number].has) for number in numbers),
+                sampled=not own.isdisjoint(self._sampled),
+            )
             if len(self._cache) < 100_000:
                 self._cache[gates] = known
         return known
 
 
-def gate_of(signal: Signal, shared: Counter[str]) -> Gate:
+def _rarest(signal: Signal, shared: Counter[str]) -> str:
     """The text of ``signal.has`` that lets least through: long, and asked for by few signals (``shared``: by how many)."""
-    return Gate(max(signal.has, key=lambda text: (len(text) / shared[text], len(text))).encode())
+    return max(signal.has, key=lambda text: (len(text) / shared[text], len(text)))

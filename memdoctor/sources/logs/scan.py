@@ -17,8 +17,10 @@ from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk, Reader
+from memdoctor.sources.logs.sampling import NUMBERS, Sampling
 from memdoctor.sources.logs.segments import SegmentReader
 from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
+from memdoctor.sources.logs.step_batches import StepReader
 from memdoctor.sources.logs.steps import Series, bar_before, read_step
 from memdoctor.sources.logs.store import Store
 from memdoctor.sources.logs.streams import Streams
@@ -42,6 +44,8 @@ class FileScan:
         self._maker = FactMaker(file, number, store)
         self._streams = Streams(number, self._place, self._maker)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
+        self._steps = StepReader(self.series, self._maker.seq(0, 0))
+        self._sampling = Sampling()
         self._format: formats.Format | None = None
 
     @property
@@ -60,6 +64,7 @@ class FileScan:
                 self._read_format(self._format, chunk)
             else:
                 self._read(chunk)
+        self._steps.flush()
         self._streams.close()
         self._place.start = len(self._place.data)
         self.last = self._place.stamp_before(Line("")) or self.first
@@ -82,17 +87,23 @@ class FileScan:
                 self._maker.make(kind, fields, Found(Line(raw), raw, number, 0, "", {}, None))
 
     def _read(self, chunk: Chunk) -> None:
-        data, place, opened_by = chunk.data, self._place, self._index.opened
-        line, counted = chunk.line, 0
+        data, place, steps, opened_by = chunk.data, self._place, self._steps, self._index.opened
+        line, counted, sampled = chunk.line, 0, 0.0
         for start, end, gates in self._to_read(data):
             line += data.count(b"\n", counted, start)
             counted = start
             place.line, place.start = line, start
             opened = opened_by(gates)
-            step = opened.step and end - start <= LONG and self._step(data[start:end])
-            if step and opened.only_step and not self._streams.open:
+            if opened.sampled:
+                sampled += NUMBERS if opened.only_step else 1.0
+            step = opened.step and end - start <= LONG and (steps.take(data, start, end, line) or self._step(data[start:end]))
+            if not self._streams.open and (opened.only_step if step else not opened.plausible(data[start:end])):
                 continue
+            self._reached()
             self._read_segment(data, start, end, gates, step, chunk.part)
+        self._reached()
+        steps.leave()
+        self._sampling.found(sampled)
         chunk.lines = line - chunk.line + data.count(b"\n", counted)
 
     def _step(self, raw: bytes) -> bool:
@@ -103,8 +114,17 @@ class FileScan:
             return self.series.beside.read(raw, place.line, self._epoch, lambda: place.data[after : after + FOLLOWING])
         if found[0] == "dict" and "iteration" not in found[1]:
             found[1].update(bar_before(place.data, place.start))
+        self._reached()
+        self._steps.flush()
         self._maker.stepped(self.series.add(*found, self._maker.seq(place.line, 0), place.line, raw, _epoch_of_minute))
+        self._steps.learn(found[0], raw)
         return True
+
+    def _reached(self) -> None:
+        """Let facts know how far the training is by the step lines collected."""
+        iteration = self._steps.reached()
+        if iteration is not None:
+            self._maker.stepped(iteration)
 
     def _epoch(self, raw: bytes) -> float:
         return self.series.time(raw, _epoch_of_minute)
@@ -112,7 +132,7 @@ class FileScan:
     def _to_read(self, data: bytes) -> Iterator[Hit]:
         """Segments that hold a gate and, while something is open, all others, in order."""
         position = 0
-        for hit in self._index.matcher.hits(data):
+        for hit in self._index.matcher.hits(data, sample=self._sampling.next()):
             while self._streams.open and position < hit[0]:
                 end = segment_at(data, position)[1]
                 yield position, end, ()

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
+from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.step_shapes import bars, beside, dashes, megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Packed, Table
@@ -19,14 +21,29 @@ from memdoctor.sources.logs.table import Packed, Table
 MOST_ITERATIONS = 1e15  # a number beyond it is no iteration
 KEEP = 4  # lines whose text is kept from the start of a shape, and of its first bad ones
 
+_VALUE = rb"[-+]?(?:[0-9]|[Ii][Nn][Ff]|[Nn][Aa][Nn])"
+_LOSS = rb"[Ll]oss(?:_step)?['\"]?[=:] ?[-+]?"
 # Gates: a segment that holds none of them is no step line, and none that stands beside one.
-GATES = (megatron.GATE, b"skipped=", b"loss", b"Loss", b"grad_norm", *beside.GATES)
+GATES = (
+    Gate(megatron.GATE),
+    Gate(b", skipped="),
+    Gate(dashes.GATE, pattern=True),
+    Gate(rb"['\"](?:train[_/])?loss(?:_step)?['\"]: ", pattern=True),  # dict
+    Gate(  # pipeline, print
+        rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,4}[0-9][^\r\n]{0,150}[Ll]oss['\"]?[ :=]{1,4}" + _VALUE, pattern=True,
+    ),
+    Gate(_LOSS + rb"(?:[Ii][Nn][Ff]|[Nn][Aa][Nn])", pattern=True),  # bar, where it tells trouble
+)  # fmt: skip
+# The same, of lines of which a sample is enough.
+SAMPLED_GATES = (Gate(_LOSS + rb"[0-9]", pattern=True), *map(Gate, beside.GATES))
 
 # Array types: a double only where six digits are too few.
 COLUMNS: Mapping[str, str] = {
     "iteration": "d", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
     "seqlen": "f", "tflops": "f", "rate": "f", "tokens": "f", "memory": "d", "data": "f", "aux": "f", "bar": "d",
 }  # fmt: skip
+
+_TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
 
 _STAMP = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
@@ -119,27 +136,61 @@ class Series:
 
     def add(self, shape: str, step: Step, seq: int, line: int, raw: bytes, parse: Callable[[str], float | None]) -> int:
         """Keep one step and return its iteration. ``parse`` turns the text of a minute ("2025-01-01 10:00") into epoch seconds."""
-        table = self.tables.get(shape)
-        if table is None:
-            table = self.tables[shape] = Table(COLUMNS)
-            self._base = seq - (line << 8)
+        table = self._table(shape, seq - (line << 8))
         iteration = step.get("iteration", NAN)
         if not iteration < MOST_ITERATIONS:
             iteration = step["iteration"] = float(len(table) + 1)
         elif shape == "bar" and len(table) and table.latest("iteration") == iteration:
             return int(iteration)  # the same step, drawn again
         if shape != "megatron" and "skipped" in step:
-            total = step["skipped"]
-            step["skipped"] = max(0.0, total - self._total.get(shape, 0.0))
-            self._total[shape] = total
+            step["skipped"] = self._since_before(shape, [step["skipped"]])[0]
         table.add(line, self.time(raw, parse), step)
-        count = len(table)
-        bad = not (math.isfinite(step.get("loss", 0.0)) and math.isfinite(step.get("grad_norm", 0.0))) or step.get("skipped", 0.0) > 0
+        self._show(shape, len(table), line, raw, _bad(step))
+        self._last[shape] = line, raw
+        return int(step.get("bar", iteration))
+
+    def extend(
+        self,
+        shape: str,
+        base: int,
+        lines: Sequence[int],
+        epochs: Sequence[float],
+        columns: Mapping[str, Sequence[float]],
+        fixed: Mapping[str, float],
+        raw: Callable[[int], bytes],
+    ) -> None:
+        """Keep some steps of one shape, column by column; ``fixed`` are columns with one value for all. ``base``: the place of the file
+        in the reading order; ``raw(i)``: the line of the i-th of the steps."""
+        table = self._table(shape, base)
+        if shape != "megatron" and "skipped" in columns:
+            columns = {**columns, "skipped": self._since_before(shape, columns["skipped"])}
+        table.extend(lines, epochs, columns, fixed)
+        count, shown = len(lines), self._bad.get(shape, 0) < KEEP
+        told = {name: column for name, column in columns.items() if name in _TELLING}
+        if len(table) - count < KEEP or (shown and (_bad(fixed) or not all(map(_fine, told.values(), told)))):
+            for at in range(count):
+                step = {**fixed, **{name: column[at] for name, column in told.items()}}
+                self._show(shape, len(table) - count + at + 1, lines[at], raw(at), _bad(step))
+        self._last[shape] = lines[-1], raw(count - 1)
+
+    def _table(self, shape: str, base: int) -> Table:
+        table = self.tables.get(shape)
+        if table is None:
+            table = self.tables[shape] = Table(COLUMNS)
+            self._base = base
+        return table
+
+    def _since_before(self, shape: str, totals: Sequence[float]) -> list[float]:
+        """Skipped steps from line to line, of lines that count from the start of the run."""
+        before = [self._total.get(shape, 0.0), *totals]
+        self._total[shape] = before[-1]
+        return [max(0.0, after - total) for total, after in pairwise(before)]
+
+    def _show(self, shape: str, count: int, line: int, raw: bytes, bad: bool) -> None:
+        """Keep the text of the ``count``-th line of its shape where it is worth showing."""
         if count <= KEEP or (bad and self._bad.get(shape, 0) < KEEP):
             self._bad[shape] = self._bad.get(shape, 0) + bad
             self.kept[line] = raw[:600]
-        self._last[shape] = line, raw
-        return int(step.get("bar", iteration))
 
     def time(self, raw: bytes, parse: Callable[[str], float | None]) -> float:
         """Epoch seconds of the stamp that a line begins with; NaN where it has none."""
@@ -176,3 +227,13 @@ class Series:
         if main is None:
             raise KeyError(name)
         return self.tables[main].column(name)
+
+
+def _bad(step: Mapping[str, float]) -> bool:
+    """A loss or norm that is no number, or a step that was skipped."""
+    return not (math.isfinite(step.get("loss", 0.0)) and math.isfinite(step.get("grad_norm", 0.0))) or step.get("skipped", 0.0) > 0
+
+
+def _fine(values: Sequence[float], name: str) -> bool:
+    """False where some value of a column makes its step a bad one."""
+    return not any(values) if name == "skipped" else all(map(math.isfinite, values))

@@ -15,7 +15,10 @@ from memdoctor.sources.logs.sites import locate
 from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader, bare_name, starts
 
 IGNORED = 2  # lines between Python's word that it ignores an exception and its traceback
-IDLE = 400  # segments after which a traceback or block whose stream is silent is closed
+# Segments after which a traceback or block whose stream is silent is closed. A process writes its exception in one go: once the last
+# line of it was read, what follows from others is only looked through for a while.
+IDLE, IDLE_RAISED = 400, 40
+EVERY = 8  # segments from one look for silent ones to the next
 
 
 @dataclass(slots=True)
@@ -111,11 +114,15 @@ class Streams:
 
     def close_idle(self) -> None:
         """End what has heard nothing of its stream for long."""
-        oldest = self._place.tick - IDLE
-        for stream in [stream for stream, current in self._tracebacks.items() if current.tick < oldest]:
-            self._end_traceback(stream)
-        for stream in [stream for stream, current in self._blocks.items() if current.tick < oldest]:
-            self._end_block(stream)
+        now = self._place.tick
+        if now % EVERY:
+            return
+        for stream, traceback in list(self._tracebacks.items()):
+            if now - traceback.tick > (IDLE_RAISED if traceback.reader.raised else IDLE):
+                self._end_traceback(stream)
+        for stream, block in list(self._blocks.items()):
+            if now - block.tick > IDLE:
+                self._end_block(stream)
 
     def close_tracebacks(self) -> None:
         """End all tracebacks: what comes now belongs to another attempt."""

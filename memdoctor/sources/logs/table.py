@@ -87,7 +87,7 @@ class Table:
         self._columns = {name: Packed(code) for name, code in columns.items()}
         self._bits = {name: 1 << bit for bit, name in enumerate(columns)}
         self._names: tuple[str, ...] = ()
-        self._rows: list[tuple[float, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._spoken: set[str] = set()
 
     def __len__(self) -> int:
@@ -110,19 +110,26 @@ class Table:
             return
         line, epoch, *values = zip(*rows, strict=True)
         self._rows = []
-        self.line.extend([min(int(number), _MOST) for number in line])
-        self.epoch.extend(epoch)
-        given = dict(zip(self._names, values, strict=True))
-        self._spoken.update(given)
+        self.extend(line, epoch, dict(zip(self._names, values, strict=True)), {})
+
+    def extend(
+        self, lines: Sequence[int], epochs: Sequence[float], columns: Mapping[str, Sequence[float]], fixed: Mapping[str, float]
+    ) -> None:
+        """Some rows at once, column by column; ``fixed`` are columns with one value for all of them."""
+        self.pack()
+        self.line.extend(lines if lines[-1] <= _MOST else [min(line, _MOST) for line in lines])
+        self.epoch.extend(epochs)
+        self._spoken.update(columns, fixed)
         missing = 0
         for name, packed in self._columns.items():
-            own = given.get(name)
-            if own is None:
-                missing |= self._bits[name]
-                packed.fill(NAN, len(rows))
+            if name in columns:
+                packed.extend(columns[name])
+            elif name in fixed:
+                packed.fill(fixed[name], len(lines))
             else:
-                packed.extend(own)
-        self.absent.fill(missing, len(rows))
+                missing |= self._bits[name]
+                packed.fill(NAN, len(lines))
+        self.absent.fill(missing, len(lines))
 
     def halve(self) -> None:
         """Keep every second row, the first among them."""

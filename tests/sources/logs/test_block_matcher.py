@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -49,32 +49,38 @@ def test_agrees_where_gates_stand_close_together() -> None:
         assert BlockMatcher(gates).hits(data) == PlainMatcher(gates).hits(data)
 
 
+def test_leaves_out_what_it_is_told_to() -> None:
+    assert BlockMatcher(GATES, [0, 2]).hits(b"bab\nax") == [(0, 3, (1,))]
+
+
 class Noted:
     """Stands in for the fast matcher."""
 
-    def __init__(self, gates: Sequence[Gate]) -> None:
-        self.gates = gates
+    def __init__(self, gates: Sequence[Gate], without: Collection[int] = ()) -> None:
+        self.without = set(without)
 
     def hits(self, data: bytes) -> Sequence[Hit]:
-        return [(0, 1, (0,))]
+        return [(0, 1, (len(self.without),))]
 
 
-def refuse(gates: Sequence[Gate]) -> Noted:
+def refuse(gates: Sequence[Gate], without: Collection[int] = ()) -> Noted:
     raise Unavailable("not installed")
 
 
 def test_grows_into_the_fast_one_when_much_was_read() -> None:
-    matcher = GrowingMatcher([Gate(b"x")] * 1_000, Noted)
+    matcher = GrowingMatcher([Gate(b"x")] * 1_000, [7, 8], Noted)
     assert matcher.hits(b"-" * 10_000) == []
     assert matcher.hits(b"-" * 1_000_000) == [(0, 1, (0,))]
     assert matcher.hits(b"-") == [(0, 1, (0,))]
+    assert matcher.hits(b"-", sample=False) == [(0, 1, (2,))]
 
 
 def test_stays_plain_without_the_fast_one() -> None:
-    matcher = GrowingMatcher([Gate(b"x"), Gate(b"y")], refuse)
+    matcher = GrowingMatcher([Gate(b"x"), Gate(b"y")], [1], refuse)
     for _ in range(3):
         assert matcher.hits(b"-" * 40_000_000) == []
     assert matcher.hits(b"x") == [(0, 1, (0,))]
+    assert matcher.hits(b"y", sample=False) == [(0, 1, (1,))]
 
 
 def test_refuses_what_it_cannot_compile() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from memdoctor.sources.logs.step_shapes import extras
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
-_DEEPSPEED = re.compile(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
+DEEPSPEED = re.compile(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
 _PIPELINE = re.compile(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+) samples/sec: (\S+))?")
 _DICT = re.compile(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
 _PAIR = re.compile(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
@@ -40,7 +40,7 @@ _SUMMARY = (b"eval_loss", b"train_runtime", b"test_loss")  # dicts of another ki
 
 
 def read_deepspeed(raw: bytes) -> Step | None:
-    match = _DEEPSPEED.search(raw)
+    match = DEEPSPEED.search(raw)
     return None if match is None else {"iteration": float(match[1]), "skipped": float(match[2]), "lr": number(match[3])}
 
 

@@ -18,6 +18,8 @@ MAX_LINE = 8_192  # characters of a line that are looked at
 
 
 class _Layout(Protocol):
+    chain: Chain
+
     def feed(self, text: str, number: int, foreign: bool, alone: bool) -> bool: ...
 
     def finish(self) -> Chain: ...
@@ -43,6 +45,13 @@ class TracebackReader:
     @property
     def took(self) -> bool:
         return self._strangers.took and not self._done
+
+    @property
+    def raised(self) -> bool:
+        """True once the exception line was read: what may still come is more of its message, or of its chain."""
+        if self._layout is None or not self._layout.chain.drafts:
+            return False
+        return bool(self._layout.chain.drafts[-1].type)
 
     def feed(self, line: Line, number: int) -> bool:
         """Whether ``line``, number ``number`` of its file, is still within the traceback."""

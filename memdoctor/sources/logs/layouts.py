@@ -1,0 +1,70 @@
+"""Patterns made from step lines: they read further lines with the same fields in the same places, much faster than key by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memdoctor.sources.logs.step_shapes import megatron, prints
+from memdoctor.sources.logs.step_shapes.numbers import number
+
+STAMP = re.compile(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
+STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
+CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """``pattern`` matches a whole line. ``groups`` names what it captures: "minute", "second" and columns, "iteration" the first of
+    them; ``fixed`` are the columns whose value is part of the pattern."""
+
+    shape: str
+    pattern: re.Pattern[bytes]
+    groups: Sequence[str]
+    fixed: Mapping[str, float]
+
+
+def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
+    """The layout of a step line; None for shapes that come in no great numbers. ``fixing``: hold the ``CONSTANT`` columns fixed."""
+    if shape not in ("megatron", "deepspeed"):
+        return None
+    pattern, groups, at = b"", list[str](), 0
+    stamp = STAMP.search(raw, 0, STAMP_WITHIN)
+    if stamp is not None:
+        pattern, groups, at = b".{%d}" % stamp.start() + STAMP.pattern, ["minute", "second"], stamp.end()
+    fixed: dict[str, float] = {}
+    if shape == "megatron":
+        head = megatron.HEAD.search(raw, at)
+        if head is None:
+            return None
+        tail, columns, fixed = _megatron(raw[head.end() :].split(b"|"), fixing)
+        rest = rb"iteration\s{1,16}(?P<iteration>\d{1,15})/\s{0,16}\d{1,15} \|" + tail
+    else:
+        head = prints.DEEPSPEED.search(raw, at)
+        if head is None:
+            return None
+        columns = ["skipped", "lr"]
+        rest = rb"step=(?P<iteration>\d{1,15}), skipped=(\d{1,15}), lr=\[([^\],]*).*"
+    whole = pattern + b".{%d}" % (head.start() - at) + rest
+    return Layout(shape, re.compile(whole, re.DOTALL), [*groups, "iteration", *columns], fixed)
+
+
+def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], dict[str, float]]:
+    """The pattern of the fields behind the iteration, the columns that it captures, and the values that it holds fixed."""
+    columns = megatron.columns(fields)
+    parts: list[bytes] = []
+    groups: list[str] = []
+    fixed: dict[str, float] = {}
+    for place, field in enumerate(fields):
+        key, colon, value = field.rpartition(b":")
+        column = columns.get(place)
+        if column is not None and fixing and column in CONSTANT:
+            fixed[column] = number(value)
+            parts.append(re.escape(field))
+        elif column is not None:
+            groups.append(column)
+            parts.append(re.escape(key + colon) + rb"([^|]*)")
+        else:
+            parts.append(re.escape(key + colon) + rb"[^|]*")
+    return rb"\|".join(parts), groups, fixed
