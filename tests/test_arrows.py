@@ -32,7 +32,8 @@ ARROWS: dict[str, set[str]] = {
     "catalog": {"units"},
     "resources": {"errors"},
     "__init__": set(),
-    "__main__": {"cli"},
+    "entry": {"cli"},
+    "__main__": {"entry"},
 }
 ONLY_IN = {
     "click": ("cli/",),
