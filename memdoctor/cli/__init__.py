@@ -6,15 +6,15 @@ not do its work; 130 interrupted. Only click is imported here; a command's modul
 
 from __future__ import annotations
 
+import io
 import os
-import sys
 import traceback
 from collections.abc import Sequence
 
 import click
 
 from memdoctor.cli.group import root
-from memdoctor.cli.output import tolerate_narrow_encodings
+from memdoctor.cli.output import complain, tolerate_narrow_encodings
 from memdoctor.errors import MemdoctorError
 
 FOUND, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = root.main(args=None if argv is None else list(argv), prog_name="memdoctor", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        complain(said.getvalue())
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -38,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("memdoctor ran out of memory")
         return INTERNAL
     except Exception as error:
-        said = str(error).strip().partition("\n")[0]
-        _say(f"internal error: {type(error).__name__}{': ' if said else ''}{said}; set MEMDOCTOR_DEBUG=1 to see where")
+        first = str(error).strip().partition("\n")[0]
+        _say(f"internal error: {type(error).__name__}{': ' if first else ''}{first}; set MEMDOCTOR_DEBUG=1 to see where")
         return INTERNAL
 
 
@@ -47,5 +49,5 @@ def _say(text: str) -> None:
     from memdoctor.report.text import visible
 
     if os.environ.get("MEMDOCTOR_DEBUG", "") not in ("", "0"):
-        traceback.print_exc()
-    print(f"memdoctor: {visible(text.strip())}", file=sys.stderr)
+        complain(traceback.format_exc())
+    complain(f"memdoctor: {visible(text.strip())}\n")

@@ -8,6 +8,7 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from memdoctor.errors import InputError
 
@@ -16,6 +17,8 @@ def tolerate_narrow_encodings() -> None:
     """Let a sign that stdout or stderr cannot encode (``LC_ALL=C``) be written as an escape instead of ending the command."""
     if sys.stdout is None:  # closed by the caller (`>&-`): the exit code is all that is wanted
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -34,9 +37,9 @@ def check(path: str | None) -> None:
     if path is None or path == "-":
         return
     folder = Path(path).parent
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise InputError(f"--output {path}: is a folder; name a file")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # unlike Path.is_dir it takes names that are too long
         raise InputError(f"--output {path}: there is no folder {folder}; make it first")
     if not os.access(folder if _is_ordinary(path) else path, os.W_OK):
         raise InputError(f"--output {path}: no permission to write there; choose another place")
@@ -62,16 +65,25 @@ def _to_stdout(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (`| head`) has had enough: that is no fault
-        _abandon_stdout()
+        _abandon(sys.stdout)
     except OSError:
-        _abandon_stdout()
+        _abandon(sys.stdout)
         raise
 
 
-def _abandon_stdout() -> None:
-    """Point stdout elsewhere, or the interpreter's own flush at exit fails once more, with a traceback."""
+def complain(text: str) -> None:
+    """Write ``text`` to stderr; where even that cannot be done, the exit code has to tell."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO) -> None:
+    """Point ``stream`` elsewhere, or the interpreter's own flush at exit fails once more, with a traceback or an exit code of its own."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _at_one_stroke(path: Path, text: str) -> None:
@@ -79,7 +91,7 @@ def _at_one_stroke(path: Path, text: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         mode = 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)

@@ -51,6 +51,8 @@ class Reader:
         for key in required:
             if key not in node.nodes:
                 faults.add(node.line, f"{what} lacks the key '{key}'", "")
+            elif _empty(node.nodes[key]):
+                faults.add(node.nodes[key], f"'{key}' is empty", "")
 
     def has(self, key: str) -> bool:
         node = self.nodes.get(key)
@@ -121,6 +123,10 @@ class Reader:
         if not self.has(key):
             return None
         return duration(self.nodes[key], self.faults, f"'{key}'")
+
+
+def _empty(node: Node) -> bool:
+    return (node.null or not node.value.strip()) if isinstance(node, Text) else isinstance(node, Items) and not node.nodes
 
 
 def duration(node: Node, faults: Faults, what: str) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memdoctor import __version__
 from memdoctor.handbook.entries import CauseEntry, RuleEntry
-from memdoctor.report.text import valid
+from memdoctor.report.text import unseen_escaped, valid
 
 
 def cause(entry: CauseEntry) -> str:
@@ -32,4 +32,4 @@ def _rule(entry: RuleEntry) -> dict[str, Any]:
 
 def _object(content: Mapping[str, Any]) -> str:
     head = {"schema_version": 1, "memdoctor": __version__, "command": "explain"}
-    return valid(json.dumps({**head, **content}, ensure_ascii=False, indent=1)) + "\n"
+    return unseen_escaped(valid(json.dumps({**head, **content}, ensure_ascii=False, indent=1))) + "\n"

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Set
 from typing import Any
 
 from memdoctor import __version__
 from memdoctor.model import Check, Diagnosis, Evidence, Fix, Incident, Report, Run, Stamp
-from memdoctor.report.text import valid
+from memdoctor.report.text import unseen_escaped, valid
 
 SCHEMA_VERSION = 1
 MOST_EVIDENCE = 5
 DEEPEST = 20  # of nested arguments; deeper ones are written as text
-# Signs that a terminal obeys or that cannot be seen; the JSON encoder itself escapes only those below U+0020.
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 
 
 def render(report: Report) -> str:
     """``report`` as JSON text with a line end; equal reports give equal text."""
     text = json.dumps(as_object(report), ensure_ascii=False, indent=2, allow_nan=False)
-    return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text) + "\n"
+    return unseen_escaped(text) + "\n"
 
 
 def as_object(report: Report) -> dict[str, Any]:

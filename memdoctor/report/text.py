@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -12,6 +13,8 @@ _INVISIBLE = frozenset(
 _INVISIBLE_PATTERN = re.compile("[" + "".join(map(chr, sorted(_INVISIBLE))) + "]")
 _SURROGATE_BYTE = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Signs that a terminal obeys or that cannot be seen; a JSON encoder itself escapes only those below U+0020.
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 _HARMLESS = ("L", "M", "N", "P", "S")  # letters, marks, numbers, punctuation, symbols
 
 
@@ -48,3 +51,8 @@ def valid(text: str) -> str:
         return text
     text = _SURROGATE_BYTE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def unseen_escaped(text: str) -> str:
+    """``text``, which is JSON, with the signs that ``visible`` would not show as escapes of JSON: it says the same, and harms no terminal."""
+    return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
