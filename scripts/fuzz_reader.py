@@ -1,0 +1,79 @@
+"""Feeds arbitrary bytes to the reader and the scan, guided by coverage (atheris). Nothing but a clean end is right.
+
+atheris is no dependency of memdoctor. How to run, from the top of the checkout:
+
+    python -m venv /tmp/fuzz && /tmp/fuzz/bin/pip install atheris -e .
+    mkdir -p /tmp/fuzz/reader
+    /tmp/fuzz/bin/python scripts/fuzz_reader.py /tmp/fuzz/reader fixtures -max_total_time=600 -max_len=16384 -rss_limit_mb=2048 -timeout=20
+
+Inputs that are worth keeping go to the first folder; further folders are seeds. An input that breaks something is written to the
+working folder as ``crash-…`` (``timeout-…``, ``oom-…``); give its path in place of the folders to see it break again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris  # type: ignore[import-not-found,unused-ignore]
+
+TOP = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOP))
+
+with atheris.instrument_imports(include=["memdoctor"]):
+    from memdoctor.engine.load import load
+    from memdoctor.resources import rules_dir
+    from memdoctor.sources.logs.index import SignalIndex
+    from memdoctor.sources.logs.inputs import LogFile
+    from memdoctor.sources.logs.reading import Reader
+    from memdoctor.sources.logs.scan import FileScan
+    from memdoctor.sources.logs.store import Store
+
+SIGNALS = load([rules_dir()]).signals
+INDEX = SignalIndex(SIGNALS)
+
+
+class Bytes:
+    """A raw stream over ``data`` that never gives more than ``most`` bytes at once."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self._rest, self._most = memoryview(data), most
+
+    def readinto(self, view: memoryview, /) -> int:
+        got = min(len(view), len(self._rest), self._most)
+        view[:got], self._rest = self._rest[:got], self._rest[got:]
+        return got
+
+    def close(self) -> None:
+        self._rest = memoryview(b"")
+
+
+def one_input(data: bytes) -> None:
+    """Read ``data`` as a log, scan it, and build every fact."""
+    file, store = LogFile("fuzz.log"), Store()
+    reader = Reader(file, raw=Bytes(data, 1 + len(data) % 4_099))
+    scan = FileScan(file, 0, INDEX, store)
+    scan.run(reader)
+    facts = list(store)
+    assert reader.bytes_read <= len(data)
+    assert all(fact.origin.line is not None and 1 <= fact.origin.line <= max(1, reader.lines) for fact in facts)
+
+
+def words() -> str:
+    """The texts that signals look for, as a dictionary of libFuzzer."""
+    texts = sorted({text for signal in SIGNALS for text in (*signal.gates, *signal.has)})
+    return "".join('"' + "".join(f"\\x{byte:02x}" for byte in text.encode()) + '"\n' for text in texts)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SystemExit):
+        dictionary = Path(folder, "words")
+        dictionary.write_text(words())
+        atheris.Setup([*sys.argv, f"-dict={dictionary}"], one_input)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
