@@ -64,7 +64,7 @@ def diagnose_logs(
     story = tell(logs, dumps.facts)
     if on_series is not None:
         on_series(story.series)
-    skips = (*logs.skips, *dumps.skips)
+    skips = (*logs.skips, *dumps.skips, *story.skips)
     judged = judge(
         base.rules,
         with_lines(story.facts, paths),

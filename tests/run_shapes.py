@@ -103,7 +103,7 @@ def _megatron(trace: Trace, interval: int, rng: random.Random, *, stamp: bool) -
             fields.append(f" grad norm: {_number(row.norm, '.3f')}")
         fields += [f" number of skipped iterations: {row.skipped:3d}", " number of nan iterations:   0"]
         lines.append((row.stamp(" " + micro) if stamp else "") + " |".join(fields) + " |")
-        if memory or trace.oom or trace.memory[-1] > 1.2 * trace.memory[1]:
+        if memory or trace.grows:
             held, most = row.memory / 1024**2, max(row.memory, trace.memory[1]) * 1.05 / 1024**2
             lines += [
                 f"[Rank {rank}] (after {row.iteration} iterations) memory (MB) | allocated: {held * share:.2f} | max allocated: {most * share:.2f} | "

@@ -32,6 +32,7 @@ class Trace:
     restart: int | None = None  # index of the first step after a resume
     capacity: float = 80 * GIB
     flushes: set[int] = field(default_factory=set)  # indices of steps with an allocator's cache flush
+    grows: bool = False
     oom: bool = False
     offload: bool = False
     fp16: bool = False
@@ -230,6 +231,7 @@ def _periodic(rng: random.Random, trace: Trace, interval: int) -> Expected:
 def _growth(rng: random.Random, trace: Trace, interval: int) -> Expected:
     """Allocated memory climbs step by step; in half of the runs until the card is full."""
     at = _middle(rng, trace, 0.05, 0.4)
+    trace.grows = True
     base, trace.oom = trace.memory[-1], rng.random() < 0.5
     goal = trace.capacity * 0.97 if trace.oom else base + (trace.capacity * 0.95 - base) * rng.uniform(0.3, 0.9)
     for i in range(at, len(trace.memory)):

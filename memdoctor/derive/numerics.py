@@ -123,7 +123,7 @@ class _Walk:
     def _row(self, row: int) -> None:
         loss, norm, mask = self._loss[row], self._norm[row], self._masks[row]
         no_loss, no_norm = bool(mask & self._no_loss), bool(mask & self._no_norm)
-        skipped = 0.0 if math.isnan(self._skipped[row]) else self._skipped[row]
+        skipped = self._skipped[row] if math.isfinite(self._skipped[row]) else 0.0
         iteration = int(self._iteration[row])
         bad_norm = not no_norm and not math.isfinite(norm)
         hidden = no_loss and skipped == 0 and (bad_norm or (self._keyed and no_norm and self.last_loss is not None))

@@ -100,8 +100,7 @@ class Steps:
         return int(self.table.line[self.first + row])
 
     def epoch(self, row: int) -> float:
-        self.table.pack()
-        return float(self.table.epoch[self.first + row])
+        return float(self.epochs[row])
 
     def text(self, row: int) -> str:
         found: str = self.series.text(self.line(row))
@@ -110,6 +109,16 @@ class Steps:
     def seq(self, row: int) -> int:
         found: int = self.series.seq(self.line(row))
         return found
+
+    def own_marks(self) -> list[StepMark]:
+        """The latest steps of each rank that says its name in front of them."""
+        first, last = self.line(0), self.line(len(self) - 1)
+        return [
+            StepMark(self.series.seq(line), self.file.path, rank, iteration, None)
+            for rank, latest in self.series.own.items()
+            for line, iteration in latest
+            if first <= line <= last
+        ]
 
     def marks(self, rank: int | None) -> list[StepMark]:
         count, iterations = len(self), self.column("iteration")

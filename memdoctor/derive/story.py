@@ -16,7 +16,7 @@ from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
 from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
-from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, Skip, StepMark, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Story:
     run: Run
     timeline: Timeline
     series: Rows
+    skips: tuple[Skip, ...] = ()
 
 
 def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
@@ -47,7 +48,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     for attempt in range(1, attempts + 1):
         own = [fact for fact in facts if fact.attempt == attempt]
         parts = steps.get(attempt, [])
-        marks: list[StepMark] = sorted((mark for part in parts for mark in part.marks(part.file.rank)), key=lambda mark: mark.seq)
+        marks: list[StepMark] = sorted((mark for part in parts for mark in (*part.marks(part.file.rank), *part.own_marks())), key=lambda mark: mark.seq)
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
@@ -64,8 +65,9 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     last = next((info.number for info in reversed(infos) if info.debris_of is None), attempts)
     facts = [*facts, *(fact if fact.attempt == last else replace(fact, attempt=last) for fact in dumped)]
     everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
+    skips = (Skip("series over time", f"failed: {series.failed}"),) if series.failed is not None else ()
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
-    return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows)
+    return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, skips)
 
 
 def after_files(files: Sequence[FileRead]) -> int:

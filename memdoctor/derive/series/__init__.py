@@ -23,14 +23,22 @@ __all__ = ["Rows", "Told", "tell_series"]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The facts ``series.*``, and the step lines as rows."""
+    """The facts ``series.*``, and the step lines as rows. ``failed`` says what of ours broke on them; the rest goes on without."""
 
     facts: list[Fact]
     rows: Rows
+    failed: str | None = None
 
 
 def tell_series(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Told:
     """What the step lines yield, attempt by attempt. ``facts`` are those of the logs: arguments, phases, OOMs."""
+    try:
+        return _tell(attempts, facts)
+    except Exception as error:  # numbers nobody thought of must not cost the answer that other lines give
+        return Told([], Rows(()), f"{type(error).__name__}: {error}")
+
+
+def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Told:
     result: list[Fact] = []
     parted: list[Part] = []
     capacity = max((fact.fields["capacity"] for fact in facts if fact.kind == "cuda.oom" and fact.fields.get("capacity")), default=None)
@@ -49,11 +57,6 @@ def tell_series(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) 
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
     return Told(result, Rows(parted))
-
-
-def series_facts(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> list[Fact]:
-    """The facts alone."""
-    return tell_series(attempts, facts).facts
 
 
 def _teller_of_losses(parts: Sequence[Steps]) -> Steps:

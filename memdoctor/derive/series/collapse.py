@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memdoctor.derive.series.segments import Segment
 
 LINES = 3  # at the end in which steps were skipped, and
+MOST = 1e9  # no run skips more
 STEPS = 8  # steps skipped in them
 HALVINGS = 4  # by which the scale fell after good steps
 LOW = 8.0  # a scale that no search ends at: gradients that overflow there are not finite at any scale
@@ -33,7 +34,7 @@ def collapse(segment: Segment) -> Collapse | None:
     while start > 0 and skipped[start - 1] > 0:
         start -= 1
     total = sum(skipped[start:])
-    if len(skipped) - start < LINES or total < STEPS:
+    if len(skipped) - start < LINES or not STEPS <= total < MOST:
         return None
     scales = [value for value in scale[start:] if math.isfinite(value) and value > 0]
     if not scales:

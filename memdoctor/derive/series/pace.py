@@ -59,6 +59,8 @@ def _of_one_size(segment: Segment, values: list[float], places: Sequence[int]) -
             sizes = segment.values(name)
             if min(sizes[place] for place in places) != max(sizes[place] for place in places):
                 last = sizes[places[-1]]
+                if not last > 0:
+                    continue
                 values = [value * last / sizes[place] if sizes[place] > 0 else value for value, place in zip(values, places, strict=True)]
     return values
 
@@ -183,7 +185,8 @@ class Beat:
 
 SLOW = 0.25  # above the typical step that makes a single one slow
 OFTEN = 4  # times from which on it is a habit
-REGULAR = 0.75  # of the slow steps that keep the beat, and of the beats that have a slow step
+REGULAR = 0.75  # of the beats that have a slow step
+KEPT = 0.6  # of the slow steps that keep the beat: others come by chance
 
 
 def beat(pace: Pace) -> Beat | None:
@@ -206,7 +209,7 @@ def beat(pace: Pace) -> Beat | None:
         phases = Counter(round((time % period) / interval) % gap for time in times)
         phase, kept = phases.most_common(1)[0]
         beats = sum(1 for time in pace.times if round((time % period) / interval) % gap == phase)
-        if kept >= max(OFTEN, REGULAR * len(slow)) and kept >= REGULAR * beats:
+        if kept >= max(OFTEN, KEPT * len(slow)) and kept >= REGULAR * beats:
             own = [place for place in slow if round((pace.times[place] % period) / interval) % gap == phase]
             extra = median([values[place] for place in own]) - typical
             total = math.fsum(values)
