@@ -9,7 +9,17 @@ from memdoctor.model import Ended, Fact, FileRead, Origin, StepMark
 RUNNING = 120.0  # seconds since the file changed within which a log without an end counts as one of a live job
 HUNG = 120.0  # seconds from the word that the work is done to a signal that ended a job which did not come to its end by itself
 NEAR_END = 40  # lines before the end of a file in which an error-like line is taken for the reason of the end
-_BYSTANDERS = ("make", "shell", "zsh", "time", "kubectl", "supervisord", "runner", "docker", None)  # tell of any process, the job's or another
+_BYSTANDERS = (
+    "make",
+    "shell",
+    "zsh",
+    "time",
+    "kubectl",
+    "supervisord",
+    "runner",
+    "docker",
+    None,
+)  # tell of any process, the job's or another
 _KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "sighup", "evicted")
 _LEFT = ("port.in_use", "rendezvous.error", "peer.gone")
 _FATAL = (
@@ -159,8 +169,9 @@ def _before(first: Fact, second: Fact) -> bool:
 
 def _progress_after(fact: Fact, steps: Sequence[StepMark]) -> bool:
     """Two step lines or more after the fact: the job went on."""
+    own = [step for step in steps if step.rank == fact.rank] if fact.rank is not None else []
     later = 0
-    for step in steps:
+    for step in own or steps:
         if fact.time is not None and step.epoch is not None:
             later += step.epoch > fact.time.epoch
         elif step.seq >> 44 == fact.seq >> 44:

@@ -79,3 +79,33 @@ def test_three_restarts_are_three_incidents(tmp_path: Path, stamps: bool, split:
     assert report.root_cause == "oom.activations"
     assert report.diagnoses[0].ranks == (33,)
     assert report.diagnoses[0].attempt == 3
+
+
+@pytest.mark.parametrize("order", ["joined", "interleaved"])
+def test_the_ranks_of_one_file_without_times_keep_only_their_own_order(tmp_path: Path, order: str) -> None:
+    """Every rank prints its steps; the files were joined, or mixed: what other ranks print further down proves nothing about the one that died."""
+    ranks: dict[int, list[str]] = {}
+    for rank in range(16):
+        steps = [f"[rank{rank}]: iter {step} loss {3.0 - step / 100:.4f} lr 0.0003" for step in range(95, 101 if rank == 5 else 103)]
+        if rank == 5:
+            end = [
+                "Traceback (most recent call last):",
+                '  File "/workspace/train/loop.py", line 88, in step',
+                "    weight = weights[batch['source']]",
+                "KeyError: 'web-2024'",
+            ]
+        else:
+            work = "WorkNCCL(SeqNum=48213, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600042 milliseconds before timing out."
+            end = [f"[E ProcessGroupNCCL.cpp:474] [Rank {rank}] Watchdog caught collective operation timeout: {work}"]
+        ranks[rank] = [*steps, *(f"[rank{rank}]: {line}" for line in end)]
+    if order == "joined":
+        lines = [line for rank in range(16) for line in ranks[rank]]
+    else:
+        lines = []
+        while any(ranks.values()):
+            for rank in sorted(ranks, key=lambda rank: (rank != 5, rank)):
+                lines += [ranks[rank].pop(0)] if ranks[rank] else []
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    report = diagnose_logs([str(tmp_path / "train.log")])
+    assert (report.root_cause, report.diagnoses[0].ranks) == ("job.code", (5,))
+    assert report.run.ended == "failed"

@@ -46,6 +46,8 @@ class StepReader:
         if match is None:
             return False
         self._run.append((line, match))
+        if data.startswith(b"[rank", start):
+            self._series.note_rank(data[start : start + 16], line, float(match["iteration"]))
         return True
 
     def reached(self) -> int | None:

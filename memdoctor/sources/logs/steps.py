@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -19,6 +20,8 @@ from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Packed, Table
 
 MOST_ITERATIONS = 1e15  # a number beyond it is no iteration
+LATEST = 4  # steps remembered of each rank that says its name ...
+MOST_RANKS = 32_768  # ... of at most so many
 KEEP = 4  # lines whose text is kept from the start of a shape, and of its first bad ones
 
 _VALUE = rb"[-+]?(?:[0-9]|[Ii][Nn][Ff]|[Nn][Aa][Nn])"
@@ -45,6 +48,7 @@ COLUMNS: Mapping[str, str] = {
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
 
+_TAG = re.compile(rb"\[rank(\d{1,6})\]:")
 _STAMP = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
 __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_step"]
@@ -113,6 +117,19 @@ class Series:
         self._total: dict[str, float] = {}
         self._base: int | None = None  # the place of the file in the reading order
         self._minutes: dict[bytes, float] = {}
+        self.own: dict[int, deque[tuple[int, int]]] = {}  # rank that says its name -> lines and iterations of its latest steps
+
+    def note_rank(self, raw: bytes, line: int, iteration: float) -> None:
+        """Note whose step ``raw`` is, where it begins with a rank's tag."""
+        tag = _TAG.match(raw)
+        if tag is not None:
+            rank = int(tag[1])
+            latest = self.own.get(rank)
+            if latest is None:
+                if len(self.own) >= MOST_RANKS:
+                    return
+                latest = self.own[rank] = deque(maxlen=LATEST)
+            latest.append((line, int(iteration)))
 
     @property
     def shapes(self) -> dict[str, int]:
@@ -145,6 +162,7 @@ class Series:
         if shape != "megatron" and "skipped" in step:
             step["skipped"] = self._since_before(shape, [step["skipped"]])[0]
         table.add(line, self.time(raw, parse), step)
+        self.note_rank(raw, line, iteration if iteration < MOST_ITERATIONS else len(table))
         self._show(shape, len(table), line, raw, _bad(step))
         self._last[shape] = line, raw
         return int(step.get("bar", iteration))
