@@ -16,7 +16,9 @@ from memdoctor.sources.logs.tracebacks import lone_exception
 
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
 # A test that passed, and whose name may well speak of errors: pytest's and unittest's words.
-_PASSED = re.compile(r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)")
+_PASSED = re.compile(
+    r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)"
+)
 
 
 class SegmentReader:
