@@ -15,7 +15,9 @@ from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.store import Store
 
 STARTS = ("run.start",)
-_FAILURES = ("exception", "process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
+_FRAMEWORKS = ("megatron-lm",)  # whose start lines come some time after the launch
+START = 16  # characters that tell one start line from another
+_FAILURES = ("process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
 _WHO = ("pg_rank", "of_rank", "local_rank", "pid")  # tells the facts of different processes apart where no rank does
 MESSAGE = 2_000  # characters kept of a text field
 
@@ -41,6 +43,8 @@ class FactMaker:
         self._file, self._number, self._store = file, number, store
         self.epoch = 1  # attempts as far as this file alone tells them apart
         self._dirty = False  # something happened since the attempt began that a new start would end
+        self._raised = False  # an exception was printed: the end of the attempt, or caught by a launch that goes on
+        self._begun: set[str] = set()  # start lines of this attempt
         self._phase = "startup"
         self._iteration: int | None = None
 
@@ -58,8 +62,10 @@ class FactMaker:
         """Note that ``kind`` was found, with ``found`` as its fields (texts as captured, or values)."""
         line = where.line
         rank = _int(found.get("rank"), line.rank if line.rank is not None else self._file.rank)
-        if kind in STARTS and self._dirty:
-            self.epoch, self._dirty, self._phase, self._iteration = self.epoch + 1, False, "startup", None
+        if kind in STARTS:
+            self._start(str(found.get("name", "")), line.text[:START])
+        elif kind == "exception":
+            self._raised = True
         elif kind in _FAILURES:
             self._dirty = True
         if kind == "run.phase" and found.get("name"):
@@ -75,6 +81,14 @@ class FactMaker:
             who = next((value for name in _WHO if (value := found.get(name)) is not None or (value := common.get(name)) is not None), None)
         build = partial(self._build, kind, found, where, rank, self.epoch, common)
         self._store.offer((kind, str(found.get("name", "")), rank, self.epoch), who, build)
+
+    def _start(self, name: str, text: str) -> None:
+        """A start line begins a new attempt after a failure or progress; after a mere exception only a launcher's, or one seen before."""
+        again = self._raised and (name not in _FRAMEWORKS or text in self._begun)
+        if self._dirty or again:
+            self.epoch, self._dirty, self._raised, self._phase, self._iteration = self.epoch + 1, False, False, "startup", None
+            self._begun.clear()
+        self._begun.add(text)
 
     def _build(self, kind: str, found: Mapping[str, Any], where: Found, rank: int | None, attempt: int, common: Mapping[str, Any]) -> Fact:
         line = where.line
