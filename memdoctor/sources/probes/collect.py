@@ -74,9 +74,13 @@ def collect(names: Sequence[str], request: Request) -> Collected:
     threads = {name: _start(books[name], request, probe.run) for name, probe in PROBES.items() if name in books and probe.run is not None}
     if "python" in books or "kernels" in books:
         stack, kernels = books.get("python"), books.get("kernels")
-        if kernels is not None:  # where to try kernels is known once the GPUs are
-            request = replace(request, busy=_busy(books, threads, request, begun))
-        thread = _start(stack or kernels or books[names[0]], request, lambda _, request: python.probe(stack, kernels, request), kernels)
+        # Where to try kernels is known once the GPUs are, and a driver that hangs must not be asked twice.
+        gpus = books.get("gpu") or Notebook("gpu", here)
+        asking = threads.get("gpu") or _start(gpus, request, gpu.probe)
+        asking.join((request.timeout or gpu.LIMIT) + GRACE)
+        answers = not asking.is_alive() and not any(fact.get("name") in ("no_answer", "crashed") for fact in gpus.facts)
+        request = replace(request, cuda=answers, busy=_busy(gpus) if answers else None)
+        thread = _start(stack or kernels or gpus, request, lambda _, request: python.probe(stack, kernels, request), kernels)
         threads.update({name: thread for name in ("python", "kernels") if name in books})
     facts: list[Fact] = []
     skips: list[Skip] = []
@@ -95,7 +99,7 @@ def collect(names: Sequence[str], request: Request) -> Collected:
 
 def _limit(name: str, request: Request) -> float:
     if name in ("python", "kernels"):
-        return python.limit_of(request) + 2 * GRACE
+        return python.limit_of(request) + (request.timeout or gpu.LIMIT) + 2 * GRACE  # it begins when the GPUs have answered
     return PROBES[name].limit if request.timeout is None else request.timeout + GRACE
 
 
@@ -115,17 +119,13 @@ def _start(book: Notebook, request: Request, run: Callable[[Notebook, Request], 
     return thread
 
 
-def _busy(books: Mapping[str, Notebook], threads: Mapping[str, threading.Thread], request: Request, begun: float) -> tuple[str, ...] | None:
-    """UUIDs of GPUs that somebody uses; None where that is not known, because the GPUs were not looked at or do not answer."""
-    if "gpu" not in books:
-        return None
-    limit = (request.timeout or gpu.LIMIT) + GRACE
-    threads["gpu"].join(max(0.0, begun + limit - time.monotonic()))
-    devices = [fact.fields for fact in list(books["gpu"].facts) if fact.kind == "gpu.device"]
-    if threads["gpu"].is_alive() or any("used" not in fields for fields in devices):
+def _busy(book: Notebook) -> tuple[str, ...] | None:
+    """UUIDs of GPUs that somebody uses; None where that is not known."""
+    devices = [fact.fields for fact in book.facts if fact.kind == "gpu.device"]
+    if any("used" not in fields or "uuid" not in fields for fields in devices):
         return None
     return tuple(
-        str(fields.get("uuid"))
+        str(fields["uuid"])
         for fields in devices
-        if fields.get("processes") or (fields.get("used", 0) - (fields.get("reserved") or 0)) > BUSY_SHARE * fields.get("memory", 1)
+        if fields.get("processes") or fields["used"] - (fields.get("reserved") or 0) > BUSY_SHARE * fields.get("memory", 1)
     )

@@ -2,7 +2,7 @@
 
 One file of the standard library alone, for Python 3.7 and later: any interpreter can run it, whatever is installed there. It changes nothing:
 run it with ``-B``. Its one argument is a JSON object: ``stages`` (names, in order), ``build`` (extensions may be compiled), ``busy`` (UUIDs of GPUs
-that are in use; null: of no GPU is it known that it is free, so nothing is run on any).
+that are in use; null: of no GPU is it known that it is free, so nothing is run on any), ``cuda`` (false: the driver does not answer, leave it alone).
 
 It prints one JSON object a line: {"begin": stage}, {"end": stage, "failed": text or null}, and the facts {"kind", "fields", "path", "excerpt"}. A
 stage that kills the process has a "begin" without an "end"; whoever reads this starts it anew with the stages that are left.
@@ -150,14 +150,16 @@ def torch(options: Mapping[str, Any]) -> None:
         attempt(fields, "archs", lambda: t._C._cuda_getArchFlags().split())
         attempt(fields, "cudnn", lambda: dotted(t.backends.cudnn.version()))
         attempt(fields, "nccl", lambda: ".".join(str(part) for part in t.cuda.nccl.version()))
-    fields["available"] = bool(t.cuda.is_available())
-    fields["devices"] = int(t.cuda.device_count()) if fields["available"] else 0
-    if cuda and not fields["available"]:
+    fields["available"], fields["devices"] = None, None
+    if options.get("cuda", True):
+        fields["available"] = bool(t.cuda.is_available())
+        fields["devices"] = int(t.cuda.device_count()) if fields["available"] else 0
+    if cuda and fields["available"] is False:
         try:
             t.cuda.init()
         except Exception as error:
             fields["text"] = short(error)
-    sees = f"sees {fields['devices']} GPUs" if cuda else "sees no GPU"
+    sees = "GPUs not looked at" if fields["available"] is None else f"sees {fields['devices']} GPUs"
     excerpt = f"torch {t.__version__}, {f'CUDA {cuda}' if cuda else 'built for CPUs only'}, {sees}"
     fact("stack.torch", os.path.dirname(t.__file__), excerpt, **fields)
     loaded_libraries()

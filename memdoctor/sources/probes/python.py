@@ -110,7 +110,7 @@ class _Run:
     def _start(self, stages: Sequence[str], scratch: str) -> Outcome:
         import json
 
-        options = {"stages": stages, "build": self.request.build, "busy": self.request.busy}
+        options = {"stages": stages, "build": self.request.build, "busy": self.request.busy, "cuda": self.request.cuda}
         environ = {
             **self.request.environ,
             "PYTHONDONTWRITEBYTECODE": "1",

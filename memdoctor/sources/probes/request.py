@@ -11,7 +11,8 @@ class Request:
     """``environ`` is the environment that the job would start in; ``python`` the interpreter to examine (None: memdoctor's own).
 
     ``timeout`` is in seconds, for each probe; None leaves each its own. ``root`` stands before every absolute path of the host ("" is the
-    host itself). ``build``: extensions may be built. ``busy`` are UUIDs of GPUs on which nothing must be run.
+    host itself). ``build``: extensions may be built. ``busy`` are UUIDs of GPUs on which nothing must be run (None: of no GPU
+    is it known that it is free); ``cuda``: the driver answers, and may be asked through torch, too.
     """
 
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -21,3 +22,4 @@ class Request:
     timeout: float | None = None
     root: str = ""
     busy: tuple[str, ...] | None = None
+    cuda: bool = True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,3 +201,60 @@ def test_the_text_of_a_healthy_machine_is_one_line_a_check(driver: Driver) -> No
     assert done.stdout.startswith("[✓] GPUs: 8 x NVIDIA H100 80GB HBM3") or done.stdout.startswith("[+] GPUs: 8 x")
     assert done.stdout.endswith("\nNothing wrong found in 1 check.\n")
     assert os.environ.get("STANDIN_COUNT") is None
+
+
+FAKE_TORCH = """
+import time, types
+__version__ = "2.9.0+cu128"
+version = types.SimpleNamespace(cuda="12.8", hip=None)
+_C = types.SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=True, _cuda_getArchFlags=lambda: "{archs}")
+class _Cuda(types.SimpleNamespace):
+    def is_available(self): {available}
+    def device_count(self): return 8
+    def init(self): raise RuntimeError("CUDA unknown error")
+cuda = _Cuda(nccl=types.SimpleNamespace(version=lambda: (2, 27, 5)))
+backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 91002))
+def device(*a): raise RuntimeError("no kernels here")
+"""
+
+
+def interpreter(folder: Path, **parts: str) -> str:
+    """A virtual environment with a made-up torch for CUDA 12.8."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    package = next(folder.glob("lib/python*/site-packages")) / "torch"
+    package.mkdir()
+    (package.parent / "torch-2.9.0+cu128.dist-info").mkdir()
+    given = {"archs": "sm_80 sm_90", "available": "return True", **parts}
+    (package / "__init__.py").write_text(re.sub(r"\{(\w+)\}", lambda match: given[match[1]], FAKE_TORCH))
+    return str(folder / "bin" / "python")
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts", "rules"),
+    [
+        ({}, {}, []),
+        ({"DRIVER": "550.54.15", "CUDA": 12040}, {}, ["env/driver_minor"]),
+        ({"DRIVER": "470.82.01", "CUDA": 11040}, {"available": "return False"}, ["env/driver_below_torch"]),
+        ({"NAME": "NVIDIA B200", "CC": "10.0"}, {}, ["env/gpu_not_in_build"]),
+        ({"NAME": "NVIDIA B200", "CC": "10.0"}, {"archs": "sm_80 sm_90 compute_90"}, ["env/gpu_by_ptx"]),
+        ({"NAME": "NVIDIA L40S", "CC": "8.9", "NVLINKS": 0, "FABRIC": "none"}, {"archs": "sm_80 sm_86 sm_90"}, []),
+        ({}, {"available": "return False"}, ["env/torch_sees_no_gpu"]),
+        ({"FABRIC": 2}, {"available": "return False"}, ["gpu/fabric_state"]),
+    ],
+)
+def test_torch_against_the_driver(
+    driver: Driver, tmp_path: Path, settings: dict[str, Any], parts: dict[str, str], rules: list[str]
+) -> None:
+    python = interpreter(tmp_path / "venv", **parts)
+    result = driver.check("--only", "python", "--python", python, variables={"CUDA_HOME": str(tmp_path)}, **settings)
+    assert result.rules == rules
+
+
+def test_a_driver_that_hangs_is_not_asked_again_through_torch(driver: Driver, tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "venv", available="time.sleep(1000)")
+    result = driver.check(
+        "--only", "python", "--timeout", "2", "--python", python, variables={"CUDA_HOME": str(tmp_path)}, HANG="nvmlDeviceGetName"
+    )
+    assert result.rules == ["gpu/no_answer"]
+    assert result.seconds < 12
+    assert {check["name"]: check["status"] for check in result.report["checks"]} == {"gpu": "wrong", "python": "ok"}
