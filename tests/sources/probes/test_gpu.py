@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -164,8 +165,12 @@ def test_a_driver_that_crashes_takes_nothing_with_it(driver: Driver) -> None:
 
 def test_nothing_is_left_running(driver: Driver) -> None:
     driver.check("--timeout", "1", HANG="nvmlDeviceGetCount_v2")
-    commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert "memdoctor.sources.probes.nvml" not in commands
+    left = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if str(driver.folder).encode() in environ.read_bytes():
+                left.append(environ.parent.name)
+    assert left == []
 
 
 def test_an_interrupt_ends_the_child_too(driver: Driver) -> None:
