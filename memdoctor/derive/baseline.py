@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from memdoctor.derive.series.pace import WARM_UP
-from memdoctor.derive.series.robust import median
+from memdoctor.derive.series.robust import SAMPLE, median
 from memdoctor.derive.series.rows import Rows
 from memdoctor.model import Fact, Run
 
+MOST = 50_000  # lines of a segment whose loss is compared
 SLOWER = 0.05  # by which step time or memory may differ from run to run
 LOSS = 0.02  # the same for the loss at equal iterations
 
@@ -113,12 +114,20 @@ def _arguments(side: Side) -> dict[str, Any]:
 
 def _step_time(rows: Rows) -> float | None:
     """Median seconds of a step, without the first lines of each segment."""
-    values = [value / 1000 for part in rows.parts if part.segment.has("ms") for value in part.segment.values("ms")[WARM_UP:] if value > 0]
+    values = [
+        value / 1000
+        for part in rows.parts
+        if part.segment.has("ms")
+        for value in part.segment.values("ms")[WARM_UP :: 1 + len(part.segment) // SAMPLE]
+        if value > 0
+    ]
     return median(values) if values else None
 
 
 def _memory(rows: Rows) -> float | None:
-    return max((held for part in rows.parts for held in part.memory.values()), default=None)
+    held = [value for part in rows.parts for value in part.memory.values()]
+    held += [max(part.segment.values("memory")) for part in rows.parts if part.segment.has("memory")]
+    return max((value for value in held if value == value), default=None)  # no NaN
 
 
 def _losses(good: Rows, this: Rows) -> tuple[float | None, float | None]:
@@ -138,9 +147,13 @@ def _loss_by_time(rows: Rows) -> list[tuple[float, float]]:
         (time, value)
         for part in rows.parts
         if part.segment.has("loss")
-        for time, value in zip(part.segment.times, part.segment.values("loss"), strict=True)
+        for time, value in zip(*_thinned(part.segment.times, part.segment.values("loss")), strict=True)
         if value == value  # no NaN
     )
+
+
+def _thinned(*columns: Sequence[float]) -> list[Sequence[float]]:
+    return [column[:: 1 + len(column) // MOST] for column in columns]
 
 
 def _between(points: Sequence[tuple[float, float]], start: float, end: float) -> float | None:

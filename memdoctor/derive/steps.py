@@ -23,7 +23,7 @@ class Steps:
         self.file, self.series, self.first, self.last = file, file.series, first, last
         self.shape: str = self.series.main
         self.table = self.series.tables[self.shape]
-        self._columns: dict[str, array[Any]] = {}
+        self._columns: dict[str, Sequence[Any]] = {}
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -32,7 +32,7 @@ class Steps:
         """True where some line of the file tells ``name``, or a line beside its step lines does."""
         return name in self.table.spoken or self._side(name) is not None
 
-    def column(self, name: str) -> array[Any]:
+    def column(self, name: str) -> Sequence[Any]:
         """The values of a column; NaN where a line tells none."""
         found = self._columns.get(name)
         if found is None:
@@ -54,34 +54,20 @@ class Steps:
             return self.series.tables.get("deepspeed")
         return self.series.beside.tables.get("throughput") if name == "rate" else None
 
-    def absent(self, name: str) -> array[Any]:
-        """For each row something other than 0 where the line does not tell ``name``."""
-        key = f"absent {name}"
-        found = self._columns.get(key)
-        if found is None:
-            bit = self.table.bit(name)
-            masks = self.masks
-            found = self._columns[key] = (
-                array("B", [1 if mask & bit else 0 for mask in masks])
-                if len(set(masks)) > 1
-                else (array("B", [1 if len(masks) and masks[0] & bit else 0]) * len(self))
-            )
-        return found
-
     @property
-    def masks(self) -> array[Any]:
+    def masks(self) -> Sequence[Any]:
         self.table.pack()
-        found: array[Any] = self.table.absent.slice(self.first, self.last)
+        found: Sequence[Any] = self.table.absent.slice(self.first, self.last)
         return found
 
     @property
-    def lines(self) -> array[Any]:
+    def lines(self) -> Sequence[Any]:
         self.table.pack()
-        found: array[Any] = self.table.line.slice(self.first, self.last)
+        found: Sequence[Any] = self.table.line.slice(self.first, self.last)
         return found
 
     @property
-    def epochs(self) -> array[Any]:
+    def epochs(self) -> Sequence[Any]:
         """Times of the lines, NaN where unknown; of DeepSpeed's own lines where the loop prints none."""
         found = self._columns.get("epoch")
         if found is None:
@@ -134,9 +120,9 @@ class Steps:
         column = self.column("iteration")
         return int(min(column)), int(max(column))
 
-    def _iterations(self) -> array[Any]:
+    def _iterations(self) -> Sequence[Any]:
         """The iterations as printed; for lines that print none the count of the bar before them, where nearly all have one."""
-        own: array[Any] = self.table.column("iteration").slice(self.first, self.last)
+        own: Sequence[Any] = self.table.column("iteration").slice(self.first, self.last)
         if "bar" in self.table.spoken:
             bars = self.table.column("bar").slice(self.first, self.last)
             if sum(not math.isnan(value) for value in bars) >= BARS * len(bars):
@@ -145,12 +131,12 @@ class Steps:
             return _filled(own)
         return own
 
-    def _sums(self, side: Any, name: str) -> array[Any]:
+    def _sums(self, side: Any, name: str) -> Sequence[Any]:
         """What the lines of ``side`` add up to since the line before."""
         column = side.column(name)
         return array("f", [sum(column[row] for row in range(first, last)) for first, last in self._between(side)])
 
-    def _last(self, side: Any, column: Any) -> array[Any]:
+    def _last(self, side: Any, column: Any) -> Sequence[Any]:
         """The last value of ``side`` since the line before; NaN where there is none."""
         return array("d", [column[last - 1] if last > first else math.nan for first, last in self._between(side)])
 
@@ -165,7 +151,7 @@ class Steps:
             before = after
 
 
-def _filled(values: Sequence[float]) -> array[Any]:
+def _filled(values: Sequence[float]) -> Sequence[Any]:
     """``values`` with each NaN replaced by the value before it."""
     result, last = array("d"), 0.0
     for value in values:

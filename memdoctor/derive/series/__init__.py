@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memdoctor.derive.series import bound, growth, loss, pace, resume
 from memdoctor.derive.series.collapse import collapse
 from memdoctor.derive.series.experts import experts
-from memdoctor.derive.series.memory import Readings, by_step, readings
+from memdoctor.derive.series.memory import Readings, by_step, readings, readings_beside
 from memdoctor.derive.series.naming import name_of_beat
 from memdoctor.derive.series.rows import Part, Rows
 from memdoctor.derive.series.segments import Segment, segments_of
@@ -53,7 +53,7 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
             tell = Teller(attempt, segment.steps)
             before = _losses(tell, segment, before, result)
             _pace(tell, segment, own, result)
-            parted.append(Part(attempt, segment, by_step(readings(segment.steps))))
+            parted.append(Part(attempt, segment, {} if segment.has("memory") else by_step(readings_beside(segment.steps))))
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
     return Told(result, Rows(parted))
@@ -108,7 +108,7 @@ def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fa
         regular = pace.beat(found)
         if regular is not None:
             result.append(tell.beat(segment, regular, name_of_beat(regular, segment, facts), found.unit))
-    result.extend(tell.bound(segment, each) for each in bound.bounds(segment, facts))
+    result.extend(tell.bound(segment, each) for each in bound.bounds(segment, found, facts))
 
 
 def _memory(tell: Teller, facts: Sequence[Fact], capacity: float | None, result: list[Fact]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memdoctor.derive.series.pace import pace_from_stamps, pace_of
-from memdoctor.derive.series.robust import median
+from memdoctor.derive.series.pace import Pace, pace_from_stamps
+from memdoctor.derive.series.robust import median, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact
@@ -62,13 +62,14 @@ class Timers:
         return next((found[0] for name in names if (found := self.median(name)) is not None), None)
 
 
-def bounds(segment: Segment, facts: Sequence[Fact]) -> list[Bound]:
+def bounds(segment: Segment, pace: Pace | None, facts: Sequence[Fact]) -> list[Bound]:
     """All that a step is bound by; empty for a healthy one, or where nothing was measured."""
+    if not segment.steps.series.beside.timers and not segment.has("data"):
+        return []
     timers = Timers(segment.steps)
-    pace = pace_of(segment)
     if pace is None or pace.unit not in ("ms", "stamps"):
         pace = pace_from_stamps(segment)
-    wall = median(pace.values) if pace is not None else None
+    wall = typical(pace.values) if pace is not None else None
     found = [_printed(segment), _loader(timers, wall), _outside(timers, wall), _offload(timers, wall, facts), _communication(timers)]
     best: dict[str, Bound] = {}
     for each in found:

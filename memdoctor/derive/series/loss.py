@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memdoctor.derive.series.levels import Rise, rise_to_the_end, smoothing
-from memdoctor.derive.series.robust import line, median, noise, running_median
+from memdoctor.derive.series.levels import Rise, reduce, rise_to_the_end, smoothing
+from memdoctor.derive.series.robust import SAMPLE, line, median, noise, running_median, typical
 from memdoctor.derive.series.segments import Segment
+from memdoctor.derive.series.selecting import at, select
 from memdoctor.derive.series.spikes import Spike, spikes
 
 RISE = 0.2  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
@@ -23,29 +24,33 @@ class Losses:
     which on none is finite, None where the last one is."""
 
     segment: Segment
-    times: list[float]
-    values: list[float]
-    places: list[int]
+    times: Sequence[float]
+    values: Sequence[float]
+    places: Sequence[int]
     bad: int | None
 
 
 def losses_of(segment: Segment) -> Losses:
     """Losses that were printed and are finite, up to where they end for good."""
     loss = segment.values("loss")
+    if loss and math.isfinite(sum(loss)) and loss[-1] != 0:  # the ordinary case, and the one that may be long
+        return Losses(segment, segment.times, loss, range(len(loss)), None)
     norm = segment.values("grad_norm") if segment.has("grad_norm") else ()
     skipped = segment.values("skipped") if segment.has("skipped") else ()
     count = len(loss)
-    places = [place for place in range(count) if math.isfinite(loss[place])]
-    while len(places) >= ZEROS and loss[places[-1]] == 0 and any(loss[place] > 0 for place in places[:1]):
-        places.pop()
-    end = places[-1] + 1 if places else 0
+    end = next((place for place in range(count - 1, -1, -1) if math.isfinite(loss[place])), -1) + 1
+    zeros = next((number for number in range(end) if loss[end - 1 - number] != 0), end)
+    if ZEROS <= zeros < end:
+        end -= zeros
+        end = next((place for place in range(end - 1, -1, -1) if math.isfinite(loss[place])), -1) + 1
+    values, places = select(loss, 0, end, lambda place: math.isfinite(loss[place]))
     bad = None
     for place in range(end, count):  # a line without a loss may only be one of skipped steps
         told = (norm and not math.isnan(norm[place])) or not (skipped and skipped[place] > 0)
         if told:
             bad = place
             break
-    return Losses(segment, [segment.times[place] for place in places], [loss[place] for place in places], places, bad)
+    return Losses(segment, at(segment.times, places), values, places, bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +173,12 @@ def plateau(losses: Losses) -> Plateau | None:
     if count < MANY or times[-1] - times[0] < LONG or min(values) <= 0:
         return None
     lr = segment.values("lr") if segment.has("lr") else ()
-    rate = median([value for value in lr[len(lr) // 2 :] if math.isfinite(value)] or [math.nan]) if lr else math.nan
+    rate = typical([value for value in _some(lr[len(lr) // 2 :]) if math.isfinite(value)] or [math.nan]) if lr else math.nan
     first = median(values[:5])
     tail = values[count // 2 :]
-    level = median(tail)
+    level = typical(tail)
     known = None if math.isnan(rate) else rate
-    if len(set(tail)) == 1 and level >= SEEN:
+    if min(tail) == max(tail) and level >= SEEN:
         start = next(place for place in range(count - 1, -1, -1) if values[place] != tail[0] or place == 0)
         return Plateau("constant", losses.places[start], times[start], level, first, times[-1] - times[start], known)
     if rate == 0 and _flat(times[count // 2 :], tail) and (first >= FRESH or _exact(lr)):
@@ -181,8 +186,9 @@ def plateau(losses: Losses) -> Plateau | None:
         if times[-1] - segment.times[start] >= LONG:
             return Plateau("lr_zero", start, segment.times[start], level, first, times[-1] - segment.times[start], 0.0)
     if first >= FRESH and level >= HIGH * first and _flat(times[count // 2 :], tail):
-        smooth = running_median(values, smoothing(count))
-        start = next(place for place in range(count) if smooth[place] <= level * (1 + 2 * FLAT))
+        coarse, size = reduce(values)
+        smooth = running_median(coarse, smoothing(len(coarse)))
+        start = size * next(place for place in range(len(coarse)) if smooth[place] <= level * (1 + 2 * FLAT))
         if times[-1] - times[start] >= LONG:
             return Plateau("high", losses.places[start], times[start], level, first, times[-1] - times[start], known)
     return None
@@ -197,8 +203,12 @@ def _flat(times: Sequence[float], values: Sequence[float]) -> bool:
 
 def _exact(lr: Sequence[float]) -> bool:
     """True where a printed 0 is one: learning rates near it were told apart, so it is not only rounded."""
-    known = {value for value in lr if value > 0}
+    known = {value for value in _some(lr) if value > 0}
     return len(known) >= 5 and min(known) < 0.3 * max(known)
+
+
+def _some(values: Sequence[float]) -> Sequence[float]:
+    return values[:: 1 + len(values) // SAMPLE]
 
 
 def _since_zero(losses: Losses, lr: Sequence[float]) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 
 from memdoctor.derive.steps import Steps
@@ -19,35 +20,41 @@ class Readings:
     path: str
     name: str
     rank: int | None
-    times: list[float]
-    values: list[float]
-    lines: list[int]
+    times: MutableSequence[float]
+    values: MutableSequence[float]
+    lines: MutableSequence[int]
 
 
 def readings(steps: Steps) -> list[Readings]:
     """All readings of one attempt in one file, each rank and kind apart."""
-    found = [_own(steps)] if steps.has("memory") else []
+    return [each for each in ([_own(steps)] if steps.has("memory") else readings_beside(steps)) if len(each.times) >= 2]
+
+
+def readings_beside(steps: Steps) -> list[Readings]:
+    """Those of lines that stand beside step lines."""
+    found: list[Readings] = []
     tables = steps.series.beside.tables
     first, last = steps.line(0) - 200, steps.line(len(steps) - 1) + 200
     for name in ("memory", "throughput"):
         table = tables.get(name)
         if table is not None:
             found += _of_table(steps, table, first, last)
-    return [each for each in found if len(each.times) >= 2]
+    return found
 
 
 def _own(steps: Steps) -> Readings:
-    column, iterations = steps.column("memory"), steps.column("iteration")
-    rows = [row for row in range(len(column)) if math.isfinite(column[row])]
-    lines = steps.lines
-    return Readings(
-        steps.file.path,
-        "allocated",
-        steps.file.rank,
-        [iterations[row] for row in rows],
-        [column[row] for row in rows],
-        [int(lines[row]) for row in rows],
-    )
+    column, iterations, lines = steps.column("memory"), steps.column("iteration"), steps.lines
+    found = _empty(steps, "allocated", steps.file.rank)
+    for row, value in enumerate(column):
+        if math.isfinite(value):
+            found.times.append(iterations[row])
+            found.values.append(value)
+            found.lines.append(int(lines[row]))
+    return found
+
+
+def _empty(steps: Steps, name: str, rank: int | None) -> Readings:
+    return Readings(steps.file.path, name, rank, array("d"), array("d"), array("q"))
 
 
 def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readings]:
@@ -73,7 +80,7 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
         for kind in kinds:
             value = column(kind)[row]
             if math.isfinite(value):
-                each = result.setdefault((kind, rank), Readings(steps.file.path, kind, rank, [], [], []))
+                each = result.setdefault((kind, rank), _empty(steps, kind, rank))
                 each.times.append(time)
                 each.values.append(value)
                 each.lines.append(line)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from memdoctor.derive.series.levels import CERTAIN, MEDIAN_ERROR, reduce, smoothing
-from memdoctor.derive.series.robust import best_hinge, best_step, median, noise, running_median, spread
+from memdoctor.derive.series.robust import SAMPLE, best_hinge, best_step, median, noise, running_median, spread, typical
 from memdoctor.derive.series.segments import Segment
+from memdoctor.derive.series.selecting import at, select, stretch
 
 SLOWER = 0.15  # above its best level that a step may take longer before it counts
 WARM_UP = 2  # lines at the start that compile, allocate and read ahead
@@ -37,22 +39,28 @@ def pace_of(segment: Segment) -> Pace | None:
         if segment.has(name):
             column = segment.values(name)
             skipped = segment.values("skipped") if segment.has("skipped") else ()  # such a step does less
-            known = [
-                place
-                for place in range(WARM_UP, len(column))
-                if math.isfinite(column[place]) and column[place] > 0 and not (skipped and skipped[place] > 0)
-            ]
+            told, known = _usable(column, skipped)
             if len(known) < FEWEST or len(known) < 0.5 * (len(column) - WARM_UP):
                 continue
             if name == "ms":
-                values = _of_one_size(segment, [column[place] / 1000 for place in known], known)
+                values = _of_one_size(segment, array("f", map((0.001).__mul__, told)), known)
             else:
-                values = [1 / column[place] for place in known]
-            return Pace(segment, [segment.times[place] for place in known], values, known, name)
+                values = array("f", map((1.0).__truediv__, told))
+            return Pace(segment, at(segment.times, known), values, known, name)
     return pace_from_stamps(segment)
 
 
-def _of_one_size(segment: Segment, values: list[float], places: Sequence[int]) -> list[float]:
+def _usable(column: Sequence[float], skipped: Sequence[float]) -> tuple[Sequence[float], Sequence[int]]:
+    """The values of lines that tell how an ordinary step went, and their places."""
+    count = len(column)
+    if math.isfinite(sum(column)) and min(column) > 0 and not (skipped and any(value > 0 for value in skipped)):
+        return stretch(column, WARM_UP, count), range(WARM_UP, count)
+    return select(
+        column, WARM_UP, count, lambda place: math.isfinite(column[place]) and column[place] > 0 and not (skipped and skipped[place] > 0)
+    )
+
+
+def _of_one_size(segment: Segment, values: Sequence[float], places: Sequence[int]) -> Sequence[float]:
     """As if all batches and sequences were as large as the last: ramps of theirs are wanted and take longer."""
     for name in ("batch", "seqlen"):
         if segment.has(name):
@@ -72,7 +80,7 @@ def pace_from_stamps(segment: Segment) -> Pace | None:
     known = [place for place in range(len(rows)) if not math.isnan(epochs[rows[place]])]
     if len(known) < FEWEST + WARM_UP or len(known) < 0.9 * len(rows):
         return None
-    values, places = [], []
+    values, places = array("d"), array("q")
     for before, place in pairwise(known[WARM_UP:]):
         steps = segment.times[place] - segment.times[before]
         took = epochs[rows[place]] - epochs[rows[before]]
@@ -84,7 +92,7 @@ def pace_from_stamps(segment: Segment) -> Pace | None:
     whole = all(epochs[rows[place]] % 1 == 0 for place in known[:50])
     if whole and median(values) * segment.interval < 10:
         return None
-    return Pace(segment, [segment.times[place] for place in places], values, places, "stamps")
+    return Pace(segment, at(segment.times, places), values, places, "stamps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +202,9 @@ def beat(pace: Pace) -> Beat | None:
     values = pace.values
     if len(values) < 3 * OFTEN:
         return None
-    typical = median(values)
-    room = max(SLOW * typical, 5 * spread(values if len(values) <= 20_000 else values[:: len(values) // 10_000]))
-    slow = [place for place, value in enumerate(values) if value > typical + room]
+    usual = typical(values)
+    limit = usual + max(SLOW * usual, 5 * spread(values[:: 1 + len(values) // SAMPLE]))
+    slow = [place for place, value in enumerate(values) if value > limit]
     if not OFTEN <= len(slow) <= 0.35 * len(values):
         return None
     times = [pace.times[place] for place in slow]
@@ -211,7 +219,7 @@ def beat(pace: Pace) -> Beat | None:
         beats = sum(1 for time in pace.times if round((time % period) / interval) % gap == phase)
         if kept >= max(OFTEN, KEPT * len(slow)) and kept >= REGULAR * beats:
             own = [place for place in slow if round((pace.times[place] % period) / interval) % gap == phase]
-            extra = median([values[place] for place in own]) - typical
+            extra = median([values[place] for place in own]) - usual
             total = math.fsum(values)
-            return Beat(period, pace.places[own[0]], pace.times[own[0]], typical, extra * interval, extra * len(own) / total, len(own))
+            return Beat(period, pace.places[own[0]], pace.times[own[0]], usual, extra * interval, extra * len(own) / total, len(own))
     return None

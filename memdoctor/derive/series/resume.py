@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from memdoctor.derive.series.loss import Losses
@@ -41,13 +42,12 @@ def jump(before: Losses, after: Losses) -> Jump | None:
         return None
     if known < ENOUGH and min(after.values) < (1 + HIGH) * max(before.values):
         return None
-    near = [(time, value) for time, value in zip(before.times, before.values, strict=True) if time >= start - 20 * interval]
-    near = near[:40] if len(near) >= 5 else list(zip(before.times, before.values, strict=True))[-20:]
-    values = [value for _, value in near]
+    first = bisect_left(before.times, start - 20 * interval)
+    values = before.values[first : first + 40] if len(before.times) - first >= 5 else before.values[-20:]
     level, sigma = median(values), max(noise(values), 0.5 * spread(values))
     count = min(FIRST, len(after.values))
-    first = median(after.values[:count])
-    if first - level < max(JUMP * level, CERTAIN * sigma / math.sqrt(count)):
+    begun = median(after.values[:count])
+    if begun - level < max(JUMP * level, CERTAIN * sigma / math.sqrt(count)):
         return None
     back = next(
         (
@@ -58,4 +58,4 @@ def jump(before: Losses, after: Losses) -> Jump | None:
         None,
     )
     steps = after.times[back] - start if back is not None else None
-    return Jump(after.places[0], after.segment.times[after.places[0]], level, first, back is not None, steps)
+    return Jump(after.places[0], after.segment.times[after.places[0]], level, begun, back is not None, steps)

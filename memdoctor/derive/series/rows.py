@@ -22,7 +22,7 @@ COLUMNS: tuple[tuple[str, str, float], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment; ``memory`` is the most bytes that a rank held after an iteration."""
+    """A segment; ``memory`` is the most bytes that a rank held after an iteration, where its own lines do not tell."""
 
     attempt: int
     segment: Segment
@@ -35,7 +35,7 @@ class Rows:
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(part for part in parts if len(part.segment))
         told = [name for name, column, _ in COLUMNS if any(part.segment.has(column) for part in self.parts)]
-        memory = ["memory"] if any(part.memory for part in self.parts) else []
+        memory = ["memory"] if any(part.memory or part.segment.has("memory") for part in self.parts) else []
         timed = ["time"] if any(not math.isnan(part.segment.steps.epoch(part.segment.rows[0])) for part in self.parts) else []
         self.names: tuple[str, ...] = ("attempt", "iteration", *timed, *told, *memory, "line") if self.parts else ()
         self._columns = [(column, factor) for name, column, factor in COLUMNS if name in told]
@@ -67,9 +67,11 @@ class Rows:
                 own = {first}
                 for column in peaks:
                     values = segment.values(column)[first:last] if segment.has(column) else ()
-                    top = max(values, key=_rank, default=math.nan)
+                    top = max(values, default=math.nan)
+                    if math.isnan(sum(values)):
+                        top = max(values, key=_rank, default=math.nan)
                     if not math.isnan(top):
-                        own.add(first + list(values).index(top))
+                        own.add(first + next(place for place, value in enumerate(values) if value == top))
                 for place in sorted(own):
                     yield part, place
 
@@ -83,8 +85,8 @@ class Rows:
             value = segment.values(column)[place] if segment.has(column) else math.nan
             values.append(None if math.isnan(value) and not self._printed(segment, row, column) else _short(value * factor))
         if "memory" in self.names:
-            held = part.memory.get(segment.times[place])
-            values.append(None if held is None else round(held))
+            held = segment.values("memory")[place] if segment.has("memory") else part.memory.get(segment.times[place], math.nan)
+            values.append(round(held) if math.isfinite(held) else None)
         values.append(segment.steps.line(row))
         return tuple(values)
 

@@ -42,7 +42,7 @@ class Segment:
             elif isinstance(self.rows, range) and self.rows.step == 1:
                 found = column if len(self.rows) == len(column) else column[self.rows.start : self.rows.stop]
             else:
-                found = array(column.typecode, [column[row] for row in self.rows])
+                found = array("d", [column[row] for row in self.rows])
             self._values[name] = found
         return found
 
@@ -72,7 +72,7 @@ def segments_of(steps: Steps, loads: Sequence[int] = ()) -> list[Segment]:
     if cuts:
         bounds = [0, *cuts, len(steps)]
         return [segment for first, last in pairwise(bounds) for segment in segments_of(_part(steps, first, last))]
-    iterations: array[Any] = steps.column("iteration")
+    iterations: Sequence[Any] = steps.column("iteration")
     count = len(iterations)
     if all(map(le, iterations, islice(iterations, 1, None))):
         repeated = sum(map(_equal, iterations, islice(iterations, 1, None))) if count > 3 else 0

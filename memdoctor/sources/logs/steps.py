@@ -42,7 +42,7 @@ SAMPLED_GATES = (Gate(_LOSS + rb"[0-9]", pattern=True), *map(Gate, beside.GATES)
 
 # Array types: a double only where six digits are too few.
 COLUMNS: Mapping[str, str] = {
-    "iteration": "d", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
+    "iteration": "i", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
     "seqlen": "f", "tflops": "f", "rate": "f", "tokens": "f", "memory": "d", "data": "f", "aux": "f", "bar": "d",
 }  # fmt: skip
 

@@ -74,3 +74,16 @@ def test_a_line_beyond_four_bytes_is_cut() -> None:
     table.add(2**40, NAN, {"a": 1.0})
     table.pack()
     assert table.line[0] == 2**32 - 1
+
+
+def test_whole_numbers_are_exact_however_great() -> None:
+    packed = Packed("i")
+    packed.extend([1.0, 2.0, 2.0**24])
+    assert packed.data is not None
+    assert packed.data.itemsize == 4
+    packed.extend([2.0**24 + 1, 10.0**12 + 1])
+    packed.fill(7.0, 2)
+    assert list(packed.slice(0, 7)) == [1, 2, 2**24, 2**24 + 1, 10**12 + 1, 7, 7]
+    alone = Packed("i")
+    alone.fill(10.0**12 + 1, 2)
+    assert list(alone.slice(0, 2)) == [10**12 + 1] * 2
