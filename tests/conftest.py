@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -28,3 +29,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(base / "cache"))
         yield
+
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell in the background passes this on to every child, and no test of Ctrl-C could pass
+    signal.signal(signal.SIGINT, signal.default_int_handler)

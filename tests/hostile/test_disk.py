@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -147,11 +148,12 @@ def test_a_read_error_midway(error: Exception, tmp_path: Path, monkeypatch: pyte
     """What was read before counts, and the report says where reading stopped."""
     (tmp_path / "train.log").write_text(FAILED)
     monkeypatch.setattr("memdoctor.sources.logs.reading.open_stored", lambda path: stored.Stored(Failing(FAILED.encode() * 5, error)))
-    assert main(["logs", str(tmp_path / "train.log")]) == 1
+    assert main(["logs", str(tmp_path / "train.log"), "--format", "json"]) == 1
     out, err = capsys.readouterr()
+    report = json.loads(out)
     assert err == ""
-    assert "oom." in out
-    assert "read error after" in " ".join(out.split())
+    assert report["root_cause"].startswith("oom.")
+    assert any("read error after" in skip["reason"] for skip in report["skips"])
 
 
 def test_a_file_that_is_taken_away_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
