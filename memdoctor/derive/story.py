@@ -48,7 +48,9 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     for attempt in range(1, attempts + 1):
         own = [fact for fact in facts if fact.attempt == attempt]
         parts = steps.get(attempt, [])
-        marks: list[StepMark] = sorted((mark for part in parts for mark in (*part.marks(part.file.rank), *part.own_marks())), key=lambda mark: mark.seq)
+        marks: list[StepMark] = sorted(
+            (mark for part in parts for mark in (*part.marks(part.file.rank), *part.own_marks())), key=lambda mark: mark.seq
+        )
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
