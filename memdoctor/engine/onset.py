@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memdoctor.model import Fact, Stamp
 
@@ -44,7 +45,12 @@ def waited(fact: Fact) -> float:
 
 
 def has_zone(stamp: Stamp) -> bool:
-    return "T" in stamp.iso and _ZONE.search(stamp.iso.split("T", 1)[1]) is not None
+    return _zoned(stamp.iso)
+
+
+@lru_cache(maxsize=4_096)
+def _zoned(iso: str) -> bool:
+    return "T" in iso and _ZONE.search(iso.split("T", 1)[1]) is not None
 
 
 def onset_key(fact: Fact) -> tuple[float, int]:

@@ -39,7 +39,11 @@ class BlockMatcher:
                 if several is not None:
                     hits[-1] = (start, end, tuple(sorted(several)))
                     several = None
-                start, end = segment_at(data, offset - 1, redraws)
+                if redraws:
+                    start, end = segment_at(data, offset - 1)
+                else:  # the same, without a call
+                    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset - 1)
+                    end = end if end >= 0 else len(data)
                 hits.append((start, end, alone[number]))
             elif several is not None:
                 several.add(number)

@@ -24,7 +24,7 @@ class Opened:
     """What the gates of one segment open.
 
     ``only_step``: nothing but the reader of step lines. ``only_signals``: nothing but signals, each of which needs all of its ``texts``.
-    ``sampled``: one of the gates is only sampled.
+    ``sampled``: it might have been left out.
     """
 
     signals: tuple[Signal, ...]
@@ -75,7 +75,7 @@ class SignalIndex:
                 only_step=step and not (numbers or traceback or error),
                 only_signals=not (step or traceback or error),
                 texts=tuple(tuple(text.encode() for text in self._signals[number].has) for number in numbers),
-                sampled=not own.isdisjoint(self._sampled),
+                sampled=own.isdisjoint(steps.GATES) and not own.isdisjoint(self._sampled),
             )
             if len(self._cache) < 100_000:
                 self._cache[gates] = known

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from memdoctor.model import Stamp
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.prefixes import Prefixes
@@ -64,7 +67,16 @@ class Place:
         before = self.before()
         if b" in " not in before and b'File "' not in before:
             return ()
-        whole = len(before) < BACK  # else the first line may be cut
-        lines = [self.prefixes.strip(raw) for raw in before.decode("utf-8", "replace").split("\n")[0 if whole else 1 : -1]]
-        first = self.line - len(lines)
-        return from_tail([(first + offset, other) for offset, other in enumerate(lines) if other.stream == line.stream][-LINES:])
+        return from_tail(islice(self._lines_before(before, line.stream), LINES))
+
+    def _lines_before(self, before: bytes, stream: str) -> Iterator[Line]:
+        """The lines of ``stream`` in ``before``, the newest first; one that is cut off is left out."""
+        end = before.rfind(b"\n")
+        while end > 0:
+            begin = before.rfind(b"\n", 0, end)
+            if begin < 0:
+                return
+            line = self.prefixes.strip(before[begin + 1 : end].decode("utf-8", "replace"))
+            if line.stream == stream:
+                yield line
+            end = begin

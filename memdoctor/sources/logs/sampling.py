@@ -5,7 +5,7 @@ Small logs are read as a whole. Where such lines are many, only some chunks are 
 
 from __future__ import annotations
 
-ENOUGH = 5_000.0  # such lines, read before every second, then every fourth, … chunk is left out
+ENOUGH = 500.0  # such lines, read before every second, then every fourth, … chunk is left out
 NUMBERS = 0.25  # of a line counts one that goes into a table of numbers: it costs so much less than one that becomes a fact
 
 

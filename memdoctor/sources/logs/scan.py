@@ -87,24 +87,29 @@ class FileScan:
                 self._maker.make(kind, fields, Found(Line(raw), raw, number, 0, "", {}, None))
 
     def _read(self, chunk: Chunk) -> None:
-        data, place, steps, opened_by = chunk.data, self._place, self._steps, self._index.opened
+        data, place, streams, opened_by = chunk.data, self._place, self._streams, self._index.opened
+        count, take = data.count, self._steps.take
         line, counted, sampled = chunk.line, 0, 0.0
         for start, end, gates in self._to_read(data):
-            line += data.count(b"\n", counted, start)
+            line += count(b"\n", counted, start)
             counted = start
-            place.line, place.start = line, start
             opened = opened_by(gates)
+            step = opened.step and not opened.sampled and take(data, start, end, line)
+            if step and opened.only_step and not streams.open:
+                continue  # as nearly all step lines
+            place.line, place.start = line, start
             if opened.sampled:
                 sampled += NUMBERS if opened.only_step else 1.0
-            step = opened.step and end - start <= LONG and (steps.take(data, start, end, line) or self._step(data[start:end]))
-            if not self._streams.open and (opened.only_step if step else not opened.plausible(data[start:end])):
+            if opened.step and not step and end - start <= LONG:
+                step = self._step(data[start:end])
+            if not streams.open and (opened.only_step if step else not opened.plausible(data[start:end])):
                 continue
             self._reached()
             self._read_segment(data, start, end, gates, step, chunk.part)
         self._reached()
-        steps.leave()
+        self._steps.leave()
         self._sampling.found(sampled)
-        chunk.lines = line - chunk.line + data.count(b"\n", counted)
+        chunk.lines = line - chunk.line + count(b"\n", counted)
 
     def _step(self, raw: bytes) -> bool:
         """Whether the segment is a step line, or one that stands beside step lines; its numbers are kept then."""
@@ -115,7 +120,8 @@ class FileScan:
         if found[0] == "dict" and "iteration" not in found[1]:
             found[1].update(bar_before(place.data, place.start))
         self._reached()
-        self._steps.flush()
+        if self._steps.holds(found[0]):
+            self._steps.flush()
         self._maker.stepped(self.series.add(*found, self._maker.seq(place.line, 0), place.line, raw, _epoch_of_minute))
         self._steps.learn(found[0], raw)
         return True
@@ -131,15 +137,15 @@ class FileScan:
 
     def _to_read(self, data: bytes) -> Iterator[Hit]:
         """Segments that hold a gate and, while something is open, all others, in order."""
-        position = 0
+        streams, position = self._streams, 0
         for hit in self._index.matcher.hits(data, sample=self._sampling.next()):
-            while self._streams.open and position < hit[0]:
+            while streams.open and position < hit[0]:
                 end = segment_at(data, position)[1]
                 yield position, end, ()
                 position = end + 1
             yield hit
             position = hit[1] + 1
-        while self._streams.open and position < len(data):
+        while streams.open and position < len(data):
             end = segment_at(data, position)[1]
             yield position, end, ()
             position = end + 1

@@ -15,9 +15,8 @@ from memdoctor.sources.logs.sites import locate
 from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader, bare_name, starts
 
 IGNORED = 2  # lines between Python's word that it ignores an exception and its traceback
-# Segments after which a traceback or block whose stream is silent is closed. A process writes its exception in one go: once the last
-# line of it was read, what follows from others is only looked through for a while.
-IDLE, IDLE_RAISED = 400, 40
+IDLE = 400  # segments after which a traceback or block whose stream is silent is closed ...
+IDLE_RAISED = 16  # ... and for each traceback that is open, once the exception line was read: a process writes all of it in one go
 EVERY = 8  # segments from one look for silent ones to the next
 
 
@@ -117,8 +116,9 @@ class Streams:
         now = self._place.tick
         if now % EVERY:
             return
+        raised = min(IDLE, IDLE_RAISED * len(self._tracebacks))
         for stream, traceback in list(self._tracebacks.items()):
-            if now - traceback.tick > (IDLE_RAISED if traceback.reader.raised else IDLE):
+            if now - traceback.tick > (raised if traceback.reader.raised else IDLE):
                 self._end_traceback(stream)
         for stream, block in list(self._blocks.items()):
             if now - block.tick > IDLE:

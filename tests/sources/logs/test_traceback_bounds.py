@@ -122,7 +122,7 @@ def test_no_lines_make_it_raise(texts: list[str]):
         assert raised.repeats >= 1
         assert not raised.complete or raised.type
         locate(raised.frames, raised.type, raised.message)
-    from_tail([(number, Line(text=text)) for number, text in enumerate(texts, 1)])
+    from_tail(Line(text=text) for text in reversed(texts))
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -95,8 +95,8 @@ def test_bare_name():
     ]
 
 
-def tail(*texts: str) -> list[tuple[int, Line]]:
-    return [(number, Line(text=text)) for number, text in enumerate(texts, 1)]
+def tail(*texts: str) -> list[Line]:
+    return [Line(text=text) for text in reversed(texts)]
 
 
 def test_frames_of_a_log_that_is_cut_at_its_top():

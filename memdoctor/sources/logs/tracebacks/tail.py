@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.tracebacks import rich_box
@@ -14,12 +15,12 @@ MAX_STRANGERS = 3
 MAX_EMPTY = 4
 
 
-def from_tail(lines: Sequence[tuple[int, Line]]) -> tuple[Frame, ...]:
-    """Frames, outermost first, found by looking back from an exception line. ``lines``: number and line, the oldest first, the
-    exception line itself not among them; all of its stream."""
+def from_tail(lines: Iterable[Line]) -> tuple[Frame, ...]:
+    """Frames, outermost first, found by looking back from an exception line. ``lines``: those before it in its stream, the newest first;
+    only as many are taken as are needed."""
     found: list[Frame] = []
     source, previous, strangers, empty = "", None, 0, 0
-    for _, line in reversed(lines[-MAX_LINES:]):
+    for line in islice(lines, MAX_LINES):
         text = line.text[:8_192].rstrip()
         if text == previous and text:  # several processes print the same lines
             continue
