@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.series import bound, growth, loss, pace, resume
 from memdoctor.derive.series.collapse import collapse
@@ -15,13 +14,14 @@ from memdoctor.derive.series.segments import Segment, segments_of
 from memdoctor.derive.series.telling import Teller
 from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
 __all__ = ["Rows", "Told", "tell_series"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Told:
     """The facts ``series.*``, and the step lines as rows. ``failed`` says what of ours broke on them; the rest goes on without."""
 

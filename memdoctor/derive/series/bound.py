@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memdoctor.derive.series.pace import Pace, pace_from_stamps
@@ -13,6 +12,7 @@ from memdoctor.derive.series.robust import median, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 FEWEST = 5  # lines
 DATA = 0.25  # of a step that waits for data: from there on a faster loader is worth the work
@@ -24,7 +24,7 @@ COMMUNICATION = 0.6  # of the backward pass that waits for the reduction of grad
 _OFFLOADED = re.compile(r"offload_(?:optimizer|param)\W{1,4}(?:\w+\()?[^}]{0,200}?device\W{1,6}(?:\w+\.)?['\"]?(cpu|nvme)", re.I)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bound:
     """``share`` of the step, ``seconds`` of ``of`` seconds; ``timer`` names what was measured; ``line`` is where it stands first."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from memdoctor.derive.series.segments import Segment
+from memdoctor.records import record
 
 LINES = 3  # at the end in which steps were skipped, and
 MOST = 1e9  # no run skips more
@@ -14,7 +14,7 @@ HALVINGS = 4  # by which the scale fell after good steps
 LOW = 8.0  # a scale that no search ends at: gradients that overflow there are not finite at any scale
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collapse:
     """``place`` and ``onset`` of the first skipped step of the last row of them. ``good``: lines with a step taken before."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from memdoctor.derive.series.robust import median
 from memdoctor.derive.series.segments import Segment
+from memdoctor.records import record
 
 FEWEST = 8  # lines
 EVEN = 1.0  # Megatron-LM's load balancing loss where all experts get the same; twice that where the busiest ones get twice their share
 UNEVEN = 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Experts:
     place: int
     onset: float

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from memdoctor.derive.series.levels import CERTAIN, MEDIAN_ERROR
 from memdoctor.derive.series.robust import best_hinge, blocks, line, median, noise
+from memdoctor.records import record
 
 FEWEST = 10  # readings
 MOST = 240  # points looked at: medians of blocks where there are more readings
@@ -17,7 +17,7 @@ STEADY = 0.35  # of the mean growth that each quarter of a leak shows at least; 
 CARDS = tuple(size * 1024**3 for size in (8, 11, 12, 16, 24, 32, 40, 48, 64, 80, 94, 96, 128, 141, 144, 180, 192, 256, 288))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Growth:
     """Bytes; ``place`` of the reading at which it begins. ``full``: the iteration at which ``capacity`` is reached if it goes on so."""
 

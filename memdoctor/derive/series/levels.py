@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from memdoctor.derive.series.robust import best_hinge, blocks, median, noise, running_median
+from memdoctor.derive.series.robust import best_hinge, best_kink, blocks, median, noise, running_median
+from memdoctor.records import record
 
 MOST = 6_000  # values looked at one by one; more are first reduced to medians of blocks
 CERTAIN = 8.0  # standard deviations of a running median that noise alone does not reach, its lowest of many against the end
+FALLING = 0.05  # of the rise that the level fell before it, from which on the fall counts
 MEDIAN_ERROR = 1.25  # of a median of n values: this times sigma / sqrt(n)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rise:
     """From ``before`` to ``after``, for good. ``place`` is the first value that is up, or where the ramp begins.
 
@@ -104,6 +105,11 @@ def _onset(
     level = median(values[start : near + 1])
     hinge = best_hinge(times[start : top + 1], values[start : top + 1], level, least=3)
     place = start + hinge.place if hinge is not None else foot
+    # Where the level was still falling a kink says better when the fall turned into a rise.
+    first = max(0, near - min(60, max(8, length // 2)))
+    kink = best_kink(times[first : top + 1], values[first : top + 1])
+    if kink is not None and kink.before < 0 < kink.after and -kink.before * (times[near] - times[first]) > FALLING * rise:
+        place = first + kink.place
     return Rise(place * size, times[place], level, after, max(1, (top - place) * size))
 
 

@@ -12,7 +12,7 @@ from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.series.selecting import at, select
 from memdoctor.derive.series.spikes import Spike, spikes
 
-RISE = 0.2  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
+RISE = 0.15  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
 RISE_TO_NAN = 0.1  # the same, where NaN follows
 NORM_RISE = 2.0  # the gradient norm that tells of a divergence before the loss does: three times its level
 ZEROS = 3  # losses of exactly 0 in a row that stand for NaN (Hugging Face's Trainer shows it so)

@@ -6,14 +6,14 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import MutableSequence, Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.steps import Steps
+from memdoctor.records import record
 
 KINDS = ("allocated", "reserved", "device", "host")  # the first that is told counts: what is reserved also holds what was freed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Readings:
     """``times`` are iterations, ``values`` bytes, ``lines`` numbers of lines; ``rank`` is None where the line names none."""
 

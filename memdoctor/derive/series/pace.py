@@ -6,13 +6,13 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from memdoctor.derive.series.levels import CERTAIN, MEDIAN_ERROR, reduce, smoothing
 from memdoctor.derive.series.robust import SAMPLE, best_hinge, best_step, median, noise, running_median, spread, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.series.selecting import at, select, stretch
+from memdoctor.records import record
 
 SLOWER = 0.15  # above its best level that a step may take longer before it counts
 WARM_UP = 2  # lines at the start that compile, allocate and read ahead
@@ -22,7 +22,7 @@ EXPLAINS = 25.0  # times the variance of a single line that a cut must explain
 DEPTH = 4  # changes of level that are looked for, in halves of halves
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pace:
     """Seconds for one step of the present size, line by line; ``places`` in the segment; ``unit`` is what they were read from."""
 
@@ -95,7 +95,7 @@ def pace_from_stamps(segment: Segment) -> Pace | None:
     return Pace(segment, at(segment.times, places), values, places, "stamps")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slowdown:
     """``name``: step (at once), drift (little by little), passing (over by the end). ``place`` in the segment; seconds."""
 
@@ -178,7 +178,7 @@ def _onset(
     return Slowdown("step", pace.places[place], onset, low, high)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Beat:
     """Every ``period`` iterations a line takes ``extra`` seconds longer than the ``typical`` step; ``share`` of all time."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from memdoctor.derive.series.loss import Losses
 from memdoctor.derive.series.robust import median, noise, spread
+from memdoctor.records import record
 
 FIRST = 3  # lines after the resume that are compared
 JUMP = 0.08  # above what was before, and
@@ -18,7 +18,7 @@ HIGH = 0.5  # a loss half as high again counts, that is so in every line after t
 LEAST = 2  # in as many lines at least, before and after
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Jump:
     """``place`` in the second segment. ``over``: the loss came back to its old level within the segment, after ``steps`` iterations."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from memdoctor.records import record
 
 SAMPLE = 5_000  # values that are enough for a median
 SIGMA = 1.4826  # a median absolute deviation times this is the standard deviation, for normal noise
@@ -61,7 +62,7 @@ def blocks(count: int, most: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, count)) for first in range(0, count, size)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split:
     """The best description of values by two parts. ``place``: first value of the second. ``error``: sum of squares that is left."""
 
@@ -119,6 +120,53 @@ def best_hinge(times: Sequence[float], values: Sequence[float], level: float, le
         if best is None or error < best.error:
             best = Split(place, error, level, slope)
     return best
+
+
+def best_kink(times: Sequence[float], values: Sequence[float], least: int = 4) -> Split | None:
+    """One straight line that goes over into another: the ``place`` of the kink, so that the squares are smallest.
+
+    ``before`` and ``after`` are the slopes. Each part has at least ``least`` values.
+    """
+    count = len(values)
+    if count < 2 * least or times[-1] <= times[0]:
+        return None
+    middle, unit = (times[0] + times[-1]) / 2, (times[-1] - times[0]) / 2
+    ts = [(time - middle) / unit for time in times]
+    mean = math.fsum(values) / count
+    ys = [value - mean for value in values]
+    t1, t2 = math.fsum(ts), math.fsum(t * t for t in ts)
+    ty, yy = math.fsum(t * y for t, y in zip(ts, ys, strict=True)), math.fsum(y * y for y in ys)
+    best: Split | None = None
+    ones = tail_t = tail_tt = tail_y = tail_ty = 0.0
+    for place in range(count - 1, least - 1, -1):
+        t, y = ts[place], ys[place]
+        ones, tail_t, tail_tt, tail_y, tail_ty = ones + 1, tail_t + t, tail_tt + t * t, tail_y + y, tail_ty + t * y
+        if ones < least:
+            continue
+        # Beside 1 and t the third column is t - kink from the kink on; its products with the others:
+        h1, ht, hh, hy = tail_t - t * ones, tail_tt - t * tail_t, tail_tt - 2 * t * tail_t + t * t * ones, tail_ty - t * tail_y
+        fitted = _solve(((count, t1, h1, 0.0), (t1, t2, ht, ty), (h1, ht, hh, hy)))
+        if fitted is None:
+            continue
+        error = yy - fitted[1] * ty - fitted[2] * hy
+        if best is None or error < best.error:
+            best = Split(place, error, fitted[1] / unit, (fitted[1] + fitted[2]) / unit)
+    return best
+
+
+def _solve(rows: Sequence[Sequence[float]]) -> list[float] | None:
+    """Three equations in three unknowns, by elimination; None where they do not decide."""
+    table = [list(row) for row in rows]
+    for column in range(3):
+        pivot = max(range(column, 3), key=lambda row: abs(table[row][column]))
+        if abs(table[pivot][column]) < 1e-12:
+            return None
+        table[column], table[pivot] = table[pivot], table[column]
+        for row in range(3):
+            if row != column:
+                factor = table[row][column] / table[column][column]
+                table[row] = [value - factor * own for value, own in zip(table[row], table[column], strict=True)]
+    return [table[row][3] / table[row][row] for row in range(3)]
 
 
 def line(times: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:

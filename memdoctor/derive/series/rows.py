@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memdoctor.derive.numerics import stamp_of
 from memdoctor.derive.series.segments import Segment
+from memdoctor.records import record
 
 MOST = 500  # points of a sample
 
@@ -20,7 +20,7 @@ COLUMNS: tuple[tuple[str, str, float], ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A segment; ``memory`` is the most bytes that a rank held after an iteration, where its own lines do not tell."""
 

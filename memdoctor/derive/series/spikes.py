@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.series.levels import MOST
 from memdoctor.derive.series.robust import SIGMA, blocks, median, noise
+from memdoctor.records import record
 
 WINDOW = 25  # ordinary values before one that tell what is ordinary
 FEWEST = 6  # of them, from which on something can be told
@@ -18,7 +18,7 @@ BACK = 0.35  # of the way up that may be left when it counts as over
 MOST_SPIKES = 50
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spike:
     """``place`` is the first value that is up, ``length`` how many are, ``before`` the ordinary value, ``peak`` the highest."""
 

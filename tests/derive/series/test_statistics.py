@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdoctor.derive.series.levels import MOST, rise_to_the_end
-from memdoctor.derive.series.robust import best_hinge, best_step, blocks, line, median, noise, running_median, spread
+from memdoctor.derive.series.robust import best_hinge, best_kink, best_step, blocks, line, median, noise, running_median, spread
 from memdoctor.derive.series.spikes import spikes
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
@@ -70,6 +70,17 @@ def test_best_hinge_finds_where_a_rise_begins() -> None:
     assert best_hinge(times[:2], values[:2], 5.0) is None
 
 
+def test_best_kink_finds_where_a_fall_turns() -> None:
+    times = [1000.0 + 10 * place for place in range(120)]
+    values = [9.0 - 0.02 * place + 0.07 * max(0, place - 50) for place in range(120)]
+    found = best_kink(times, values)
+    assert found is not None
+    assert abs(found.place - 50) <= 1
+    assert (found.before, found.after) == pytest.approx((-0.002, 0.005), rel=0.02)
+    assert best_kink(times[:5], values[:5]) is None
+    assert best_kink([3.0] * 20, values[:20]) is None
+
+
 def test_line() -> None:
     start, slope, left = line([0.0, 1.0, 2.0], [1.0, 3.0, 5.0])
     assert (start, slope, left) == pytest.approx((1.0, 2.0, 0.0))
@@ -103,6 +114,14 @@ def test_a_ramp() -> None:
     assert found is not None
     assert abs(found.onset - 101) <= 6
     assert found.ramp > 30
+
+
+def test_a_long_ramp_out_of_a_falling_curve() -> None:
+    base = [2.0 + 6.0 / (1 + place / 10) for place in range(300)]
+    values = noisy([value * (1 + max(0, place - 120) / 180) for place, value in enumerate(base)])
+    found = rise_to_the_end(times(300), values, ratio=0.15)
+    assert found is not None
+    assert abs(found.onset - 121) <= 18
 
 
 def test_a_rise_that_comes_back_is_none() -> None:
