@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from memdoctor.derive.series import bound, growth, loss, pace, resume
@@ -16,6 +17,7 @@ from memdoctor.derive.steps import Steps
 from memdoctor.model import Fact
 from memdoctor.records import record
 
+SHARED = 0.5  # of the iterations of a file that another one tells, too, where both are ranks of one job
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
 __all__ = ["Rows", "Told", "tell_series"]
@@ -48,8 +50,8 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
         own = [fact for fact in facts if fact.attempt in (attempt, 0)]
         if not parts:
             continue
-        main = _teller_of_losses(parts)
-        for segment in segments_of(main, _loads(own, main)):
+        segments = [segment for steps in _tellers_of_losses(parts) for segment in segments_of(steps, _loads(own, steps))]
+        for segment in segments:
             tell = Teller(attempt, segment.steps)
             before = _losses(tell, segment, before, result)
             _pace(tell, segment, own, result)
@@ -59,9 +61,25 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
     return Told(result, Rows(parted))
 
 
-def _teller_of_losses(parts: Sequence[Steps]) -> Steps:
-    """Of many files that tell the same losses one: that with the most lines, then that of the lowest rank."""
-    return max(parts, key=lambda steps: (steps.has("loss"), len(steps), -(steps.file.rank or 0), -steps.file.number))
+def _tellers_of_losses(parts: Sequence[Steps]) -> list[Steps]:
+    """Of files that tell the same losses (many ranks, one job) one: that with the most lines, then that of the lowest rank.
+
+    Files whose iterations follow each other are parts of one run, in that order.
+    """
+    chosen: list[Steps] = []
+    spans: list[tuple[int, int]] = []
+    for steps in sorted(parts, key=lambda steps: (not steps.has("loss"), -len(steps), steps.file.rank or 0, steps.file.number)):
+        low, high = steps.iterations()
+        shared = max((min(high, other) - max(low, own) for own, other in spans), default=-1)
+        if not chosen or (steps.has("loss") and shared < SHARED * (high - low)):
+            chosen.append(steps)
+            spans.append((low, high))
+    return [steps for _, steps in sorted(zip(spans, chosen, strict=True), key=lambda pair: (_began(pair[1]), pair[0], pair[1].file.number))]
+
+
+def _began(steps: Steps) -> float:
+    """The time of the first line; all are alike where none tells."""
+    return 0.0 if math.isnan(steps.epoch(0)) else steps.epoch(0)
 
 
 def _loads(facts: Sequence[Fact], steps: Steps) -> list[int]:

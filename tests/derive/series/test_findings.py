@@ -27,11 +27,11 @@ GIB = 1024**3
 RNG = random.Random(5)
 
 
-def steps(rows: Sequence[Mapping[str, float]], shape: str = "megatron") -> Steps:
+def steps(rows: Sequence[Mapping[str, float]], shape: str = "megatron", file: int = 0, rank: int | None = None) -> Steps:
     series = Series("train.log")
     for number, row in enumerate(rows, 1):
         series.add(shape, dict(row), number << 8, number, b"line %d" % number, lambda minute: None)
-    return Steps(FileRead("train.log", 0, None, None, None, None, 1, len(rows), False, False, None, frozenset(), series), 0, len(series))
+    return Steps(FileRead("train.log", file, rank, None, None, None, 1, len(rows), False, False, None, frozenset(), series), 0, len(series))
 
 
 def whole(rows: Sequence[Mapping[str, float]], shape: str = "megatron") -> Segment:
@@ -252,6 +252,40 @@ def test_rows_and_their_sample() -> None:
     assert 200 <= len(sample["line"]) <= 500
     assert max(value for value in sample["loss"] if value == value) == 9.0
     assert sample["iteration"][0] == 10
+
+
+def test_files_that_follow_each_other_are_one_run_and_files_of_ranks_are_one_series() -> None:
+    first = rows(100, 10, loss=lambda place: near(2.0))
+    again = [{"iteration": 910.0 + 10 * place, "loss": near(2.0) + 2 * math.exp(-place / 20)} for place in range(80)]
+    told = tell_series({1: [steps(again, file=0), steps(first, file=1)]}, [])
+    assert [fact.kind for fact in told.facts] == ["series.resume_jump"]
+    assert told.facts[0].fields["iteration"] == 910
+    assert len(told.rows) == 180
+    ranks = tell_series({1: [steps(first, file=rank, rank=rank) for rank in range(8)]}, [])
+    assert ranks.facts == []
+    assert len(ranks.rows) == 100
+
+
+def test_load_on_experts_that_becomes_uneven() -> None:
+    even = tell_series({1: [steps(rows(100, loss=lambda place: near(2.0), aux=lambda place: near(1.02)))]}, [])
+    assert even.facts == []
+    uneven = rows(100, loss=lambda place: near(2.0), aux=lambda place: near(1.02 if place < 50 else 2.4))
+    (fact,) = tell_series({1: [steps(uneven)]}, []).facts
+    assert fact.kind == "series.experts"
+    assert fact.fields["iteration"] == 51
+    assert fact.fields["last"] == pytest.approx(2.4, rel=0.02)
+
+
+def test_what_a_step_waits_for() -> None:
+    table = steps(rows(40, 10, loss=lambda place: near(2.0), ms=lambda place: near(1000)))
+    for name, low, high in (("batch-generator", 10, 400), ("forward-backward", 900, 950)):
+        for line in range(1, 41):
+            raw = b"    %s ....: (%d.0, %d.0)" % (name.encode(), low, high)
+            assert table.series.beside.read(raw, line, lambda text: math.nan, lambda: b"")
+    (fact,) = tell_series({1: [table]}, []).facts
+    assert fact.kind == "series.bound"
+    assert (fact.fields["name"], fact.fields["timer"]) == ("data", "batch-generator")
+    assert fact.fields["share"] == pytest.approx(0.4, rel=0.02)
 
 
 def test_nothing_to_tell() -> None:
