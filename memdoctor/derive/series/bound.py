@@ -19,6 +19,7 @@ DATA = 0.25  # of a step that waits for data: from there on a faster loader is w
 OUTSIDE = 0.35  # of a step that DeepSpeed's timers of forward, backward and step do not cover: data, or Python between
 OFFLOAD = 0.4  # of a step that goes to an optimizer whose states are offloaded
 SWAP = 0.2  # of a step that moves states from and to disk
+LOGGED = 0.5  # of the run's time that goes to collectives
 COMMUNICATION = 0.6  # of the backward pass that waits for the reduction of gradients
 
 _OFFLOADED = re.compile(r"offload_(?:optimizer|param)\W{1,4}(?:\w+\()?[^}]{0,200}?device\W{1,6}(?:\w+\.)?['\"]?(cpu|nvme)", re.I)
@@ -64,13 +65,22 @@ class Timers:
 
 def bounds(segment: Segment, pace: Pace | None, facts: Sequence[Fact]) -> list[Bound]:
     """All that a step is bound by; empty for a healthy one, or where nothing was measured."""
-    if not segment.steps.series.beside.timers and not segment.has("data"):
+    beside = segment.steps.series.beside
+    if not beside.timers and not beside.profiles and not segment.has("data"):
         return []
     timers = Timers(segment.steps)
     if pace is None or pace.unit not in ("ms", "stamps"):
         pace = pace_from_stamps(segment)
     wall = typical(pace.values) if pace is not None else None
-    found = [_printed(segment), _loader(timers, wall), _outside(timers, wall), _offload(timers, wall, facts), _communication(timers)]
+    found = [
+        _printed(segment),
+        _loader(timers, wall),
+        _outside(timers, wall),
+        _offload(timers, wall, facts),
+        _profiled(segment, facts),
+        _communication(timers),
+        _logged(segment),
+    ]
     best: dict[str, Bound] = {}
     for each in found:
         if each is not None and (each.name not in best or each.share > best[each.name].share):
@@ -136,6 +146,27 @@ def _communication(timers: Timers) -> Bound | None:
     if reduce is None or not backward or reduce[0] < COMMUNICATION * backward:
         return None
     return Bound("communication", min(1.0, reduce[0] / backward), reduce[0], backward, "bwd_allreduce", reduce[1])
+
+
+def _profiled(segment: Segment, facts: Sequence[Fact]) -> Bound | None:
+    """The optimizer's part of one step, as DeepSpeed's flops profiler measured it."""
+    beside = segment.steps.series.beside
+    for row in beside.profiles.get("flops", ()):
+        step, whole = row.get("step_ms", 0.0), row.get("iteration_ms", 0.0)
+        if whole and step >= OFFLOAD * whole and offloaded(facts):
+            return Bound("offload", step / whole, step / 1000, whole / 1000, "step latency", beside.profile_lines["flops"])
+    return None
+
+
+def _logged(segment: Segment) -> Bound | None:
+    """All collectives together, as DeepSpeed's communication logger counted them, beside the time from the first step line to the last."""
+    beside, epochs = segment.steps.series.beside, segment.steps.epochs
+    total = sum(row["total_ms"] for row in beside.profiles.get("communication", ())) / 1000
+    wall = epochs[-1] - epochs[0] if len(epochs) > FEWEST else 0.0
+    if not total or not wall > 0 or total < LOGGED * wall:
+        return None
+    share = min(1.0, total / wall)
+    return Bound("communication", share, total, wall, "communication logger", beside.profile_lines["communication"])
 
 
 def offloaded(facts: Sequence[Fact]) -> bool:

@@ -288,6 +288,16 @@ def test_what_a_step_waits_for() -> None:
     assert fact.fields["share"] == pytest.approx(0.4, rel=0.02)
 
 
+def test_what_profilers_sum_up() -> None:
+    table = steps([{**row, "iteration": row["iteration"]} for row in rows(40, loss=lambda place: near(2.0))])
+    summary = b"step latency:    60.0 ms\niter latency:    100.0 ms\n"
+    assert table.series.beside.read(b"Profile Summary at step 3:", 5, lambda text: math.nan, lambda: summary)
+    config = Fact("run.config", {"name": "deepspeed", "values": {"device": '"cpu"'}}, Origin("log"), attempt=1)
+    assert tell_series({1: [table]}, []).facts == [], "without offloading a long step says nothing"
+    (fact,) = tell_series({1: [table]}, [config]).facts
+    assert (fact.kind, fact.fields["name"], fact.fields["share"]) == ("series.bound", "offload", 0.6)
+
+
 def test_nothing_to_tell() -> None:
     told = tell_series({}, [])
     assert (told.facts, len(told.rows), told.rows.sample()) == ([], 0, {})

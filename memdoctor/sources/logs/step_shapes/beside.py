@@ -65,6 +65,7 @@ class Beside:
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
         self.timers: dict[str, Table] = {}
+        self.profile_lines: dict[str, int] = {}
         self.profiles: dict[str, list[dict[str, float | str]]] = {}
         self._stride: dict[int, tuple[int, int]] = {}
 
@@ -162,6 +163,7 @@ class Beside:
         if found is None:
             return False
         self.profiles[found[0]] = found[1]  # the latest one counts
+        self.profile_lines[found[0]] = line
         return True
 
 
