@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memdoctor import units
+from memdoctor.records import record
 
 TYPES = ("str", "int", "float", "bool", "bytes", "seconds", "ms", "hex", "version", "map", "list")
 
@@ -39,7 +40,7 @@ SITES = (
 PHASES = ("startup", "training", "evaluation", "save", "load", "shutdown", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kind:
     """One kind of fact: what it means, its fields with their types, fields computed from the others, and the sources that can yield it.
 

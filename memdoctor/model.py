@@ -6,8 +6,10 @@ All types are frozen. Sizes are bytes, durations seconds, ranks global unless a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from memdoctor.records import record
 
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["certain", "likely", "possible"]
@@ -18,7 +20,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 CONFIDENCES: tuple[Confidence, ...] = ("certain", "likely", "possible")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stamp:
     """A moment as a log prints it.
 
@@ -30,7 +32,7 @@ class Stamp:
     iso: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """Where a fact was learnt. ``line`` is 1-based and counts ``\\n`` only; ``excerpt`` is the line as read, unshortened."""
 
@@ -40,7 +42,7 @@ class Origin:
     excerpt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fact:
     """One thing that was learnt. ``kind`` is in catalog.py, which types every field.
 
@@ -67,7 +69,7 @@ class Fact:
         return self.fields.get(name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Skip:
     """Something that could not be looked at: which source, which kinds of facts are therefore unknown, and why."""
 
@@ -76,7 +78,7 @@ class Skip:
     kinds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evidence:
     path: str | None
     line: int | None
@@ -85,7 +87,7 @@ class Evidence:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fix:
     """What to do, for one framework or for all. ``do`` is a sentence; ``command`` and ``config`` are to paste."""
 
@@ -99,7 +101,7 @@ class Fix:
     framework: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnosis:
     """One thing memdoctor says: one per rule and incident, ranks merged."""
 
@@ -126,7 +128,7 @@ class Diagnosis:
     fixes: tuple[Fix, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Incident:
     """An attempt that failed, with the cause of it. ``diagnoses`` are ids."""
 
@@ -135,14 +137,14 @@ class Incident:
     diagnoses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InputFile:
     path: str
     bytes: int
     lines: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """What the inputs say about the job itself."""
 
@@ -159,7 +161,7 @@ class Run:
     args: Mapping[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Check:
     """One thing that `memdoctor check` looked at. ``summary`` is what it found, or why it could not be looked at; ``diagnoses`` are ids."""
 
@@ -169,7 +171,7 @@ class Check:
     diagnoses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What a command found; every format renders this and nothing else."""
 
@@ -190,7 +192,7 @@ class Report:
     checks: tuple[Check, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signal:
     """The shape of a log line (and of the lines that follow it) and the fact it makes; see rules/README.md.
 
@@ -220,7 +222,7 @@ class Signal:
         return self.until is not None or bool(self.rows) or self.pairs is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileRead:
     """What reading one file yielded besides facts.
 
@@ -243,7 +245,7 @@ class FileRead:
     series: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProcessGroup:
     """A process group as the flight recorder of one rank names it. ``ranks`` (global, ascending) is None where the dump does not tell.
 
@@ -257,7 +259,7 @@ class ProcessGroup:
     shared: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """One operation that a rank handed to a process group, out of its flight recorder.
 
@@ -288,7 +290,7 @@ class Call:
         return self.pair is not None or bool(self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RankDump:
     """The flight recorder of one rank, as far as it is needed.
 
@@ -312,7 +314,7 @@ class RankDump:
     written: float | None = None  # when the file was last changed, epoch seconds
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogFacts:
     """What reading logs yielded.
 
@@ -328,7 +330,7 @@ class LogFacts:
     dumps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepMark:
     """A step line, as a sign of progress: where it stands in the reading order, and when (epoch seconds) where it tells."""
 
@@ -339,7 +341,7 @@ class StepMark:
     epoch: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttemptInfo:
     """One attempt of the job. ``debris_of``: the attempt whose leavings (a taken port, a dead store) alone made this one fail."""
 
@@ -349,6 +351,6 @@ class AttemptInfo:
     steps: tuple[StepMark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Timeline:
     attempts: tuple[AttemptInfo, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from memdoctor.engine.load import load
 from memdoctor.engine.relate import relate
 from memdoctor.errors import InputError
 from memdoctor.model import Fact, InputFile, LogFacts, Report, Signal, Skip, Value
+from memdoctor.records import record
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.quoting import with_lines
@@ -103,7 +103,7 @@ def _beside(paths: Sequence[str], story: Story, signals: Sequence[Signal]) -> Ma
     return {"inputs": [file.path for file in good.inputs], **compare(tell(good), story)}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _DumpFacts:
     facts: tuple[Fact, ...] = ()
     inputs: tuple[InputFile, ...] = ()

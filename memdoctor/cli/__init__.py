@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -49,5 +48,7 @@ def _say(text: str) -> None:
     from memdoctor.report.text import visible
 
     if os.environ.get("MEMDOCTOR_DEBUG", "") not in ("", "0"):
+        import traceback
+
         complain(traceback.format_exc())
     complain(f"memdoctor: {visible(text.strip())}\n")

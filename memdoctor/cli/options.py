@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from memdoctor.cli.formats import FORMATS, only
+from memdoctor.records import record
 
 BUILT = ("text", "json")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Options:
     """The common options as given."""
 
@@ -60,7 +61,7 @@ def common(command: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def call(*args: Any, **given: Any) -> int:
-        mine = {name: given.pop(name) for name in Options.__slots__}
+        mine = {field.name: given.pop(field.name) for field in fields(Options)}
         return command(*args, options=Options(**mine), **given)
 
     for option in reversed(_OPTIONS):

@@ -9,16 +9,14 @@ from typing import Any
 
 from memdoctor.model import Fact
 from memdoctor.resources import rules_dir
+from memdoctor.tables import read
 
 
 @lru_cache(maxsize=1)
 def xid_table() -> Mapping[int, Mapping[str, Any]]:
     """Xid number -> name, class (app, hardware, nvlink, info), fatal, asks; read when a log first holds an Xid."""
-    import yaml
-
     path = rules_dir() / "tables" / "xids.yaml"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader) if path.exists() else {}
+    data = read(path) if path.exists() else {}
     return {int(number): entry for number, entry in (data.get("xids") or {}).items()}
 
 

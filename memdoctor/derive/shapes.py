@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memdoctor.memory.deepspeed import deepspeed_layout, deepspeed_values
 from memdoctor.memory.hugging_face import hugging_face_model
@@ -11,6 +11,7 @@ from memdoctor.memory.layout import Layout
 from memdoctor.memory.megatron import megatron_layout, megatron_model
 from memdoctor.memory.model import Model
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 _FROM_WORLD = {
     "tp": "tensor_model_parallel_size",
@@ -22,7 +23,7 @@ _FROM_WORLD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shapes:
     """``model`` is None where only the layout is known. ``values``: Megatron-LM's arguments, completed by other lines."""
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from memdoctor.derive.allocation import name_allocations
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
-from memdoctor.derive.hangs import hang_facts
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
-from memdoctor.derive.stages.balance import balance
 from memdoctor.derive.steps import steps_of
 from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, Skip, StepMark, Timeline
+from memdoctor.records import record
+
+BALANCE = ("rank.memory", "rank.parameters", "timer", "rank.speed", "pipeline.wait")  # kinds that tell how even the ranks are
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Story:
     facts: tuple[Fact, ...]
     counts: Mapping[Key, int]
@@ -39,7 +39,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     count = len(facts)
     facts = place([*facts, *dumped], files)
     facts, dumped = facts[:count], facts[count:]
-    facts, matches = name_allocations(name_xids(facts))
+    facts, matches = _allocations(name_xids(facts))
     counts = recount(logs.counts, logs.facts, facts)
     steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
@@ -53,8 +53,8 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         )
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
-        derived.extend(balance(attempt, own, [fact for fact in facts if fact.attempt < attempt]))
-        derived.extend(hang_facts(own))
+        derived.extend(_balance(attempt, own, facts))
+        derived.extend(_hangs(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
@@ -70,6 +70,33 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     skips = (Skip("series over time", f"failed: {series.failed}"),) if series.failed is not None else ()
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, skips)
+
+
+# What follows is asked for where the logs hold such facts at all: most hold none, and a start need not import it.
+
+
+def _allocations(facts: list[Fact]) -> tuple[list[Fact], list[Fact]]:
+    if not any(fact.kind == "cuda.oom" for fact in facts):
+        return facts, []
+    from memdoctor.derive.allocation import name_allocations
+
+    return name_allocations(facts)
+
+
+def _balance(attempt: int, own: Sequence[Fact], facts: Sequence[Fact]) -> list[Fact]:
+    if not any(fact.kind in BALANCE for fact in own):
+        return []
+    from memdoctor.derive.stages.balance import balance
+
+    return balance(attempt, own, [fact for fact in facts if fact.attempt < attempt])
+
+
+def _hangs(own: Sequence[Fact]) -> list[Fact]:
+    if not any(fact.kind == "watchdog.timeout" for fact in own):
+        return []
+    from memdoctor.derive.hangs import hang_facts
+
+    return hang_facts(own)
 
 
 def after_files(files: Sequence[FileRead]) -> int:

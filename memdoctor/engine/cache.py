@@ -1,25 +1,17 @@
-"""The built-in rules as they were last read, kept in the user's cache folder: a start need not read hundreds of signals as YAML.
-
-What is kept is JSON, so a file that somebody managed to change there holds wrong rules at worst, and only the owner can change it. Whatever goes
-wrong, the rules are read anew.
-"""
+"""The built-in rules as they were last read (kept.py): a start need not read hundreds of signals as YAML."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import os
-import stat
 import sys
-import tempfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import memdoctor
-from memdoctor import model, resources
+from memdoctor import kept, model
 from memdoctor.engine import schema
 
 _KEPT: Mapping[str, type[Any]] = {
@@ -28,55 +20,41 @@ _KEPT: Mapping[str, type[Any]] = {
         model.Signal, model.Fix, schema.Rule, schema.Explains, schema.Comparison, schema.Count, schema.Leaf, schema.AllOf, schema.AnyOf, schema.NoneOf, schema.Base,
     )
 }  # fmt: skip
-KEEP = 4  # states: of a few versions side by side
 
 
 def state(folder: Path) -> str:
     """A name for the state of ``folder`` and of the code that reads it: it changes with each file's size or time of change. "" if unknown."""
     package = Path(memdoctor.__file__).parent
-    digest = hashlib.sha256(f"{memdoctor.__version__} {sys.version} {folder}".encode())
+    seen = [f"{memdoctor.__version__} {sys.version}"]
     try:
-        for path in sorted([*folder.glob("*/*"), *package.glob("engine/*.py"), *package.glob("repro/*.py"), *package.glob("*.py")]):
-            status = path.stat()
-            digest.update(f"\n{path} {status.st_size} {status.st_mtime_ns}".encode())
+        with os.scandir(folder) as parts:
+            folders = [part.path for part in parts if part.is_dir()]
+        for place in sorted([*folders, str(package), str(package / "engine"), str(package / "repro")]):
+            if os.path.isdir(place):
+                seen += _files(place)
     except OSError:
         return ""
-    return digest.hexdigest()[:32]
+    text = "\n".join(seen).encode("utf-8", "surrogateescape")
+    return f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}"  # against accident: only the owner writes there
+
+
+def _files(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        found = [(entry.path, entry.stat()) for entry in entries if entry.is_file()]
+    return sorted(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found)
 
 
 def get(name: str) -> Any:
     """What was kept under ``name``, or None."""
-    if not name:
-        return None
     try:
-        descriptor = os.open(resources.cache_dir() / f"rules-{name}.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode)):
-                return None
-            return _decode(json.load(file))
-    except Exception:  # a cache must never be the reason why nothing works
+        return kept.get("rules", name, _revive)
+    except Exception:  # it is no base
         return None
 
 
 def put(name: str, value: Any) -> None:
     """Keep ``value``; older states are removed. Does nothing where that is not possible."""
-    if not name:
-        return
-    with contextlib.suppress(Exception):
-        folder = resources.cache_dir()
-        text = json.dumps(_encode(value), separators=(",", ":"))
-        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix="rules-", suffix=".tmp")  # mode 0600
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, folder / f"rules-{name}.json")
-        except BaseException:
-            os.unlink(temporary)
-            raise
-        kept = sorted(folder.glob("rules-*.json"), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-KEEP]:
-            path.unlink()
+    kept.put("rules", name, _encode(value))
 
 
 def _encode(value: Any) -> Any:
@@ -86,17 +64,18 @@ def _encode(value: Any) -> Any:
         items = [_encode(item) for item in (sorted(value) if isinstance(value, frozenset) else value)]
         return items if isinstance(value, tuple) else {"set": items}
     if isinstance(value, Mapping):
-        return {"map": {name: _encode(item) for name, item in value.items()}}
+        return {"map": [[name, _encode(item)] for name, item in value.items()]}  # pairs, as a name may be one of ours
     return value
 
 
-def _decode(value: Any) -> Any:
-    if type(value) is list:
-        return tuple([_decode(item) if type(item) in (list, dict) else item for item in value])
-    if type(value) is not dict:
-        return value
+def _revive(value: dict[str, Any]) -> Any:
+    """What an object of the JSON stands for; what it holds is there already."""
     if "class" in value:
-        return _KEPT[value["class"]](*[_decode(item) if type(item) in (list, dict) else item for item in value["values"]])
+        return _KEPT[value["class"]](*[_tuple(item) if type(item) is list else item for item in value["values"]])
     if "map" in value:
-        return {name: _decode(item) for name, item in value["map"].items()}
+        return {name: _tuple(item) if type(item) is list else item for name, item in value["map"]}
     return frozenset(value["set"])
+
+
+def _tuple(items: list[Any]) -> tuple[Any, ...]:
+    return tuple([_tuple(item) if type(item) is list else item for item in items])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from memdoctor.engine.cases import Case, missing_ranks
 from memdoctor.engine.links import linked, nearness
 from memdoctor.engine.onset import clearly_before, file_order, printed_before, within
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edge:
     """``cause`` explains ``effect``; ``named`` where its rule says so, else by tier."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from memdoctor.engine.relate import Related
@@ -15,9 +14,11 @@ from memdoctor.model import Diagnosis, Incident
 
 def check_ignored(globs: Sequence[str], base: Base) -> None:
     """Refuse an id that no rule and no cause has. Raises InputError with the nearest ones."""
-    known = sorted({rule.id for rule in base.rules} | base.causes)
+    known = sorted({rule.id for rule in base.rules} | base.causes) if globs else []
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in known):
+            from difflib import get_close_matches
+
             near = get_close_matches(glob, known, 2, 0.5)
             raise InputError(
                 f"--ignore {glob}: no rule or cause is called so"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor import catalog, units
 from memdoctor.engine import message, versions
@@ -11,13 +11,14 @@ from memdoctor.engine.evaluate import Evaluation, confidence_of, level_of
 from memdoctor.engine.facts import Counts, FactIndex, value_of
 from memdoctor.engine.schema import AnyOf, Condition, Leaf, NoneOf, Rule
 from memdoctor.model import Confidence, Fact, Skip
+from memdoctor.records import record
 
 WEAKENED: Confidence = "likely"  # the most that a rule says whose `none` nobody could look at
 # Frameworks that train; a log shows one of them, or none when it is cut: `applies: {deepspeed: "*"}` is quiet only in the log of another.
 TRAINERS = ("megatron-lm", "megatron-core", "deepspeed", "transformers", "accelerate", "lightning", "nemo")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """A rule that fired in one attempt (0 = in none of its own) for one subject (see catalog.Kind), over all ranks.
 
@@ -34,7 +35,7 @@ class Finding:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Judgement:
     """``not_checked``: (rule id, reason) of each rule that no source could feed, or that failed. All others fired or are quiet."""
 
@@ -42,7 +43,7 @@ class Judgement:
     not_checked: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _World:
     index: FactIndex
     versions: Mapping[str, str]

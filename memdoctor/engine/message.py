@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from memdoctor.records import record
 
 SPECIAL = ("rank", "ranks", "count", "host", "attempt", "gpus")
 LONGEST = 200  # characters of one value: a message is one line
@@ -20,7 +21,7 @@ _ONE_RANK = re.compile(r"\b[Rr]ank $")
 Show = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Text and fields in turn (``fields`` are the odd entries of ``pieces``); ``optional`` parts stood in brackets."""
 

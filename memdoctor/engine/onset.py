@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from memdoctor.model import Fact, Stamp
+from memdoctor.records import record
 
 SKEW = 60.0  # seconds by which clocks of different hosts (or lines that different programs buffer) may differ
 ONE_FILE = 5.0  # the same, where both lines stand in one file
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?(?:\d\d)?)$")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """The beginning of a finding. Times are epoch seconds, None where nothing tells.
 

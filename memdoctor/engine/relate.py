@@ -14,6 +14,7 @@ from memdoctor.engine.onset import file_order
 from memdoctor.engine.recover import settle_recovered
 from memdoctor.engine.tiers import load_tiers
 from memdoctor.model import AttemptInfo, Confidence, Diagnosis, Incident, Run, StepMark, Timeline
+from memdoctor.records import record
 
 if TYPE_CHECKING:
     from memdoctor.engine.judge import Finding
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["AttemptInfo", "Related", "StepMark", "Timeline", "relate"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Related:
     """What a Report says besides its inputs; see model.Report for the meaning of the fields."""
 

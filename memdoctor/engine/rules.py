@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ from memdoctor.engine.fields import Faults, Reader, suggest
 from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, first_part, leaves
 from memdoctor.engine.yaml_strict import Keys, Node, Text
 from memdoctor.model import CONFIDENCES, SEVERITIES, Fix
+from memdoctor.records import record
 
 KEYS = (
     "id", "cause", "title", "status", "severity", "confidence", "applies", "when", "about", "over", "message", "why", "fixes", "action",
@@ -29,7 +29,7 @@ FRAMEWORKS = (
 _FIX_ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Known:
     """What a rule may name: causes, repros, and names of facts."""
 

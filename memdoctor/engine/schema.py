@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor.errors import RuleError
 from memdoctor.model import Confidence, Fix, Severity, Signal, Value
+from memdoctor.records import record
 
 STATUSES = ("draft", "stable")
 ACTIONS = ("restart", "fix-config", "fix-code", "exclude-hosts", "call-hardware", "none")
@@ -16,7 +17,7 @@ JOINS = ("rank", "host", "attempt")
 OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "has", "exists")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """One comparison of ``where``: the fact's ``field`` with a constant, or with the field ``of_first`` of the first fact.
 
@@ -31,7 +32,7 @@ class Comparison:
     type: str = "str"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Count:
     """At least ``ge`` facts; with ``distinct``, that many values of a field; with ``within`` (seconds), in that span of time."""
 
@@ -40,7 +41,7 @@ class Count:
     within: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leaf:
     """A fact of one kind that passes all of ``where``; ``same`` says by what it is joined with the first fact.
 
@@ -54,19 +55,19 @@ class Leaf:
     confidence: Confidence | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AllOf:
     parts: tuple[Condition, ...]
     confidence: Confidence | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnyOf:
     parts: tuple[Condition, ...]
     confidence: Confidence | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoneOf:
     """``none:`` holds where no part does."""
 
@@ -77,7 +78,7 @@ class NoneOf:
 Condition = Leaf | AllOf | AnyOf | NoneOf
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explains:
     """Causes (a glob) that are only consequences, over which link, and up to how many seconds after."""
 
@@ -86,7 +87,7 @@ class Explains:
     before: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One rule. ``path`` is the file it was read from, as errors show it; ``applies`` maps a framework to a version range."""
 
@@ -110,7 +111,7 @@ class Rule:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Base:
     """What one or several folders hold. ``errors`` is empty where all of it is sound; ``causes`` are those that rules may name."""
 

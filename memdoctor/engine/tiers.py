@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from memdoctor.errors import RuleError
+from memdoctor.records import record
 from memdoctor.resources import rules_dir
+from memdoctor.tables import read
 
 CONDITION = "condition"  # the tier of what a run outlives
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tiers:
     """The table as read. ``names`` and ``causes`` (ids and globs) go tier by tier; the other fields are the lists of the same name."""
 
@@ -60,7 +59,7 @@ def load_tiers(path: Path | None = None) -> Tiers:
     """The built-in table, or the one at ``path``. Raises RuleError where it is no such table."""
     path = path or rules_dir() / "tables" / "tiers.yaml"
     try:
-        table: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        table: Any = read(path, texts=True)
         tiers = Tiers(
             tuple(tier["name"] for tier in table["tiers"]),
             tuple(tuple(tier["causes"]) for tier in table["tiers"]),
@@ -68,7 +67,7 @@ def load_tiers(path: Path | None = None) -> Tiers:
         )
         if CONDITION not in tiers.names:
             raise KeyError(CONDITION)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
+    except (RuleError, LookupError, TypeError, AttributeError) as error:
         raise RuleError(
             str(path), None, f"not a table of tiers: {type(error).__name__}: {error}", "take the one that came with memdoctor"
         ) from error

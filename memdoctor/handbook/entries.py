@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.model import Fix
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Excerpt:
     """Lines of a log as they look when a rule fires. ``source`` is the signal they are the sample of, "" where they are made from the
     rule's conditions; ``seen`` the versions that print them; ``sites`` where in training the traceback must end for the rule to fire."""
@@ -18,7 +17,7 @@ class Excerpt:
     sites: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Condition:
     """One line of a rule's ``when`` in plain words; ``depth`` counts from 0."""
 
@@ -26,7 +25,7 @@ class Condition:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Consequence:
     """What is only a consequence: causes (an id or a glob), over which link, and within how many seconds after (None: for ever)."""
 
@@ -35,7 +34,7 @@ class Consequence:
     within: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Paste:
     """What to paste, for one framework (None: for any). ``command`` and ``config`` may both be None."""
 
@@ -48,7 +47,7 @@ class Paste:
         return self.command is None and self.config is None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remedy:
     """One thing to do, whatever the framework, with what to paste for each."""
 
@@ -62,7 +61,7 @@ class Remedy:
         return tuple(paste.framework for paste in self.pastes if paste.framework is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RuleEntry:
     """One rule. ``shape`` is its message with the fields as <field>; ``made_by`` the signals that yield its facts; ``probed`` is True where
     the event is something that probes of the machine read, which no log tells."""
@@ -89,7 +88,7 @@ class RuleEntry:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Advice:
     """A claim that is widely repeated and wrong, or true only in part. ``about`` are the causes whose readers meet it."""
 
@@ -102,7 +101,7 @@ class Advice:
     about: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CauseEntry:
     """One cause. ``rules`` begin with the one that says most about it; ``fixes`` are those of all its rules, each once."""
 

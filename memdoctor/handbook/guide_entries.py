@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.handbook.entries import Advice, CauseEntry
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chapter:
     """A chapter of the guide: ``causes`` are ids and globs; a cause belongs to the first chapter that names it, ids before globs."""
 
@@ -17,7 +16,7 @@ class Chapter:
     causes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Symptom:
     """A row of the guide's first page: what the log says (text out of it, or words of our own), the cause, and what to do first."""
 
@@ -27,7 +26,7 @@ class Symptom:
     do: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Section:
     """What the guide says of a cause beside its rules: an introduction, and lines to see where the rules have no sample."""
 
@@ -35,7 +34,7 @@ class Section:
     see: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """guide.yaml as read."""
 
@@ -49,7 +48,7 @@ class Plan:
     advice_intro: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guide:
     """Chapters with their causes in order; ``places`` maps a cause, and the cause of each rule by the rule's id, to its number (``2.3``)."""
 

@@ -5,15 +5,14 @@ Counted are floating-point operations of matrix products (arXiv 2104.04473, appe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
+from memdoctor.records import record
 
 RECOMPUTED = 4 / 3  # forward, forward again, backward (twice a forward) where a whole layer is recomputed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Costs:
     """``layers`` of each layer in turn, ``first`` what the first stage has besides (embedding), ``last`` the last one (logits, loss)."""
 

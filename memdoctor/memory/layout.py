@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from memdoctor.records import record
 
 ITEM = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}  # bytes of a number
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """Parallel sizes and what else decides which tensors exist.
 

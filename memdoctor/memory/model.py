@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """Sizes of the whole model, before any split.
 

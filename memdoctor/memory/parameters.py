@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
 from memdoctor.memory.split import layers_on
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameters:
     """Parameters on one GPU: ``dense`` are shared by all data-parallel ranks, ``expert`` by fewer where experts are spread out."""
 

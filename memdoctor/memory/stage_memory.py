@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
 from memdoctor.memory.parameters import stage_parameters
 from memdoctor.memory.split import chunk_sizes
 from memdoctor.memory.theory import layer_activations
+from memdoctor.records import record
 
 
 def in_flight(stage: int, layout: Layout) -> int:
@@ -30,7 +31,7 @@ def state_bytes(layout: Layout) -> float:
     return 2 + gradient + 12 / shared
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StageMemory:
     """A model of the peak of each stage: ``base`` + states + ``layer`` × layers × in flight + ``ends`` (what stage 0 and the last have besides)."""
 

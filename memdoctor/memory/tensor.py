@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from memdoctor.records import record
 
 BLOCK = 512  # PyTorch's caching allocator rounds every request up to this
 LARGE = 10 * 1024**2  # and from here on asks the driver for multiples of SEGMENT (CUDACachingAllocator.cpp: kMinLargeAlloc, kRoundLarge)
@@ -14,7 +15,7 @@ SMALL, MIDDLE = 2 * 1024**2, 20 * 1024**2  # smaller requests ask for a whole se
 PLACES = ("output_layer", "attention", "layer", "weights", "gradients", "optimizer", "communication", "moe", "generation")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tensor:
     """``name`` a slug, ``what`` the same for a person; ``shape`` on one GPU, ``item`` bytes of a number; ``where`` one of PLACES."""
 

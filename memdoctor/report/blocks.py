@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Code:
     """A word of a program within prose: a flag, a variable, an id."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Strong:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link:
     """A reference to the heading that has this anchor, or to an address."""
 
@@ -32,19 +33,19 @@ Piece = str | Code | Strong | Link
 Pieces = tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Heading:
     level: int
     text: str
     anchor: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prose:
     pieces: Pieces
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verbatim:
     """Lines that stay as they are. ``kind``: paste (for a shell or a file), log (out of a log, may be cropped), outline (indented text)."""
 
@@ -52,7 +53,7 @@ class Verbatim:
     kind: str = "paste"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bullets:
     """A list; each item begins with prose. ``ordered`` numbers them."""
 
@@ -60,7 +61,7 @@ class Bullets:
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """``widths`` are the shares of the columns, in percent."""
 
@@ -69,7 +70,7 @@ class Table:
     widths: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PageBreak:
     pass
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memdoctor import catalog
 from memdoctor.errors import InputError
 from memdoctor.model import Fact, InputFile, Origin, Skip
+from memdoctor.records import record
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
@@ -18,7 +18,7 @@ MOST_FACTS = 200_000
 _NUMBERS = ("int", "float", "bytes", "seconds", "ms", "hex")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Saved:
     """What one file holds: the facts of one host, what could not be looked at there, and the checks that were made."""
 

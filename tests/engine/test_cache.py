@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from memdoctor import kept as kept_files
 from memdoctor import resources
 from memdoctor.engine import cache, folders
 from memdoctor.engine.load import load, read
@@ -128,7 +129,9 @@ def test_no_cache_folder_is_no_fault(rules: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_old_states_go(rules: Path) -> None:
-    for number in range(cache.KEEP + 3):
+    for number in range(kept_files.KEEP + 3):
         cache.put(f"{number}", Base())
         os.utime(resources.cache_dir() / f"rules-{number}.json", (number, number))
-    assert sorted(path.name for path in resources.cache_dir().iterdir()) == [f"rules-{number}.json" for number in range(3, cache.KEEP + 3)]
+    assert sorted(path.name for path in resources.cache_dir().iterdir()) == [
+        f"rules-{number}.json" for number in range(3, kept_files.KEEP + 3)
+    ]

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memdoctor.model import Call
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fault:
     """Ranks that are in one meeting and do not do the same. ``name`` is that of the verdict."""
 

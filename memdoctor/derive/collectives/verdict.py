@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.derive.collectives.meeting import Meeting
+from memdoctor.records import record
 
 NAMES = (
     "missing", "late", "not_seen", "extra", "mismatch_type", "mismatch_dtype", "mismatch_size", "order", "cycle", "p2p_mismatch",
@@ -12,7 +11,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """``name`` is one of NAMES; ``rank`` is None for the last three. ``waiting`` are all ranks that wait for it in the end.
 

@@ -7,15 +7,15 @@ has not come waits in the meetings of its own open calls. Whatever is on the way
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.collectives.meeting import Meeting
 from memdoctor.derive.collectives.world import World
+from memdoctor.records import record
 
 Node = tuple[str, int]  # ("meeting", place in the list) or ("rank", rank)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Knot:
     """Ranks and meetings that hold each other, and nothing else holds. ``waiting`` are all ranks that wait for them in the end."""
 

@@ -12,14 +12,10 @@ from memdoctor.derive.stages.memory_facts import memory_facts
 from memdoctor.derive.stages.time_facts import reported_facts, time_facts
 from memdoctor.model import Fact
 
-WANTED = ("rank.memory", "rank.parameters", "timer", "rank.speed", "pipeline.wait")
-
 
 def balance(attempt: int, facts: Sequence[Fact], earlier: Sequence[Fact] = ()) -> list[Fact]:
     """The facts stage.memory, stage.time, stage.uneven and rank.slow of one attempt. ``earlier``: facts of attempts before it, which may hold
     the arguments."""
-    if not any(fact.kind in WANTED for fact in facts):
-        return []
     shapes = shapes_of([*reversed(facts), *reversed(earlier)])
     grid = grid_of(facts, shapes)
     job = Job(attempt, facts, shapes, grid, expected_of(facts, shapes, grid) if grid is not None else None)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.shapes import Shapes
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.memory.cost import Costs, stage_costs, time_costs
 from memdoctor.memory.split import chunk_sizes
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expected:
     """``sizes`` layers of each chunk, ``layers`` of each stage; ``costs`` of the parts of the model, None where its sizes are unknown."""
 

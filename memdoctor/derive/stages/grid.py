@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor.derive.shapes import Shapes
 from memdoctor.memory.values import PARTS, flag
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grid:
     """Sizes of the job, and what lines say of single ranks (``told``: rank → stage).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memdoctor import units
@@ -13,6 +12,7 @@ from memdoctor.derive.stages.expected import Expected
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.derive.stages.proposal import Proposal, show_sizes
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 BECAUSE = {
     "embedding": "it holds the embedding",
@@ -24,7 +24,7 @@ BECAUSE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     attempt: int
     facts: Sequence[Fact]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
 
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.memory.stage_memory import StageMemory, activation_units
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 RATIO = 1.4  # the fullest over the emptiest ...
 OVER_MEAN = 1.15  # ... and over the mean: less is what embedding and in-flight micro-batches cost any pipeline
@@ -17,7 +17,7 @@ LEAST = 1024**3  # bytes: a difference below it frees nothing
 PEERS = 1.3  # a rank over the median of its stage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Uneven:
     """``stage`` holds ``most`` bytes, ``other`` the least; or, where ``rank`` is set, that rank over the others of its stage."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from memdoctor import units
@@ -12,12 +11,13 @@ from memdoctor.derive.stages.expected import Expected
 from memdoctor.memory.cost import Costs, stage_costs, step_cost
 from memdoctor.memory.partition import best_split, split_flags
 from memdoctor.memory.stage_memory import StageMemory
+from memdoctor.records import record
 
 SLOWER = 1.15  # times the slowest stage of today: what a split that saves memory may cost; the price is named
 LEAST_GAIN = 0.03  # of a step or of the fullest stage: less is not worth a new layout
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Proposal:
     """``sizes`` layers of each chunk; ``before`` and ``after`` in the unit of the model (relative step time, bytes of the fullest stage).
 

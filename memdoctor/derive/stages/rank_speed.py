@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 REPORTS = 3  # below this many nothing is steady
 STEADY = 0.6  # share of the reports that name the same rank
@@ -18,7 +18,7 @@ _ENTRY = re.compile(r"([\d.]+)(?:TF)?/(\d+)")
 _RANK = re.compile(r"rank=(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reported:
     """``ranks`` are slow by themselves, or (``stage`` set) they are the ranks of a stage that has more to do."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 WARM_UP = 1  # reports left out at the start: compilation and the allocator's first requests
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sample:
     """One report. ``seconds`` by rank; or only the least and the greatest of all ranks (``spread``)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from memdoctor import units
@@ -11,6 +10,7 @@ from memdoctor.derive.stages.expected import Expected
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.derive.stages.samples import Sample
 from memdoctor.model import Fact
+from memdoctor.records import record
 
 UNEVEN = 1.3  # greatest over least: more than twice what replicas and the batch loading of the end stages make of an even pipeline
 STEADY = 0.7  # share of the reports
@@ -18,7 +18,7 @@ WAIT = 2.0  # times what an even pipeline would wait
 LEAST_WAIT = 0.25  # of its own compute
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spread:
     """``stage`` is the one that its work should make the slowest, None where that does not explain the spread."""
 

@@ -7,19 +7,19 @@ of a stage are slow the split is uneven. With a single replica what the argument
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from memdoctor.derive.stages.expected import Expected
 from memdoctor.derive.stages.grid import Grid
 from memdoctor.derive.stages.samples import Sample, medians
+from memdoctor.records import record
 
 SLOW = 1.10  # times the median of its peers; replicas of a healthy job stay within 2-3 % of each other
 UNEVEN = 1.15  # times the median of the stages: the least imbalance whose cure is worth a restart
 STEADY = 0.7  # share of the reports in which it must show
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slow:
     """``ranks``: one, or a tensor-parallel group, within which nobody can tell who is late. ``by``: times the median of the peers."""
 
@@ -34,7 +34,7 @@ class Slow:
         return self.seconds / self.peers
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """``stages``: seconds of each stage, slow ranks left out. ``slowest``: the stage that is slow by its work, if one is."""
 

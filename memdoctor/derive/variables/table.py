@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from memdoctor.errors import RuleError
+from memdoctor.records import record
 from memdoctor.resources import rules_dir
 
 FILES = ("nccl_variables.yaml", "torch_variables.yaml")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Context:
     """What else is known of the host and the job; None where it is not, and then nothing is concluded from it.
 
@@ -31,7 +32,7 @@ class Context:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """One thing that is wrong with ``variable``; ``problem`` is a name of the kind env.variable in the catalogue.
 
@@ -49,7 +50,7 @@ class Verdict:
     other: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """``entries``: name -> the keys that the head of nccl_variables.yaml explains."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memdoctor.model import InputFile, RankDump, Skip
+from memdoctor.records import record
 from memdoctor.sources.dumps.groups import Ranks
 from memdoctor.sources.dumps.names import rank_in
 from memdoctor.sources.dumps.recorder import rank_dump
@@ -17,7 +18,7 @@ from memdoctor.units import format_duration, format_size
 STALE = 3_600.0  # seconds: the ranks of one job write their dumps within minutes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dumps:
     """What was read: the dumps of one moment of one job, by rank; every file read; and what was left out, with the reason."""
 

@@ -1,15 +1,18 @@
 """All gates in one pass over a chunk, with hyperscan. Finds exactly what ``PlainMatcher`` finds.
 
-Hyperscan tells where a gate ends, once for each such place; where its segment begins is looked for only then. Gates are plain texts or
-nearly so: hundreds of them compile in some ten milliseconds, less than a cache of compiled databases would be worth.
+Hyperscan tells where a gate ends, once for each such place; where its segment begins is looked for only then. A thousand gates compile in some
+30 ms; what was compiled is kept in the user's cache folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from memdoctor import kept
 from memdoctor.sources.logs.matcher import Gate, Hit, segment_at
 
 
@@ -24,7 +27,7 @@ class BlockMatcher:
         self._found: list[tuple[int, int]] = []  # where a gate ends, and its number
         self._alone = tuple((number,) for number in range(len(gates)))
         self._note = _noting(self._found)
-        self._database = _compile({number: gate for number, gate in enumerate(gates) if number not in without})
+        self._database = _database({number: gate for number, gate in enumerate(gates) if number not in without})
 
     def hits(self, data: bytes) -> list[Hit]:
         found, alone, redraws = self._found, self._alone, b"\r" in data
@@ -63,19 +66,35 @@ def _noting(found: list[tuple[int, int]]) -> Callable[[int, int, int, int, Any],
     return note
 
 
-def _compile(gates: Mapping[int, Gate]) -> Any:
+def _database(gates: Mapping[int, Gate]) -> Any:
+    """The gates compiled, from the user's cache where they are there. Raises Unavailable."""
     try:
         import hyperscan
     except ImportError as error:
         raise Unavailable(str(error)) from error
+    expressions = [gate.text if gate.pattern else re.escape(gate.text) for gate in gates.values()]
+    state = _state(getattr(hyperscan, "__version__", ""), [*gates], expressions)
+    kept_data = kept.get_bytes("gates", state)
+    if kept_data is not None:
+        with contextlib.suppress(hyperscan.error):  # of another processor, say
+            database = hyperscan.loadb(kept_data, hyperscan.HS_MODE_BLOCK)
+            database.scratch = hyperscan.Scratch(database)
+            return database
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
         database.compile(
-            expressions=[gate.text if gate.pattern else re.escape(gate.text) for gate in gates.values()],
-            ids=list(gates),
-            elements=len(gates),
-            flags=[0] * len(gates),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
+            expressions=expressions,
+            ids=[*gates],
+            elements=len(expressions),
+            flags=[0] * len(expressions),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
         )
+        kept.put_bytes("gates", state, hyperscan.dumpb(database))
     except hyperscan.error as error:
         raise Unavailable(str(error)) from error
     return database
+
+
+def _state(version: str, numbers: Sequence[int], expressions: Sequence[bytes]) -> str:
+    """A name for just these gates and this hyperscan."""
+    text = b"\n".join([version.encode(), repr(numbers).encode(), *expressions])
+    return f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}{len(text):x}.hs"

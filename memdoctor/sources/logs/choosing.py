@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from memdoctor.sources.logs.block_matcher import BlockMatcher, Unavailable
 from memdoctor.sources.logs.matcher import Gate, Hit, Matcher, PlainMatcher
 
-# Bytes times gates above which the fast matcher pays for its start (import and compilation, some 20 ms; the plain one needs 0.2 ns for a byte and a gate).
-WORTH = 100_000_000
+# Bytes times gates above which the fast matcher pays for its start, some 4 ms once it is in the cache; the plain one needs 0.2 ns for a byte and a gate.
+WORTH = 20_000_000
 
 
 class GrowingMatcher:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.peeling import prefix_end
 from memdoctor.sources.logs.stamps import FRACTION, ISO
 
@@ -47,7 +48,7 @@ _OTHERS: tuple[_Glue, ...] = (
 )  # fmt: skip
 _ALL = (*_BRACKETED, *_OTHERS)
 # An ambiguous prefix (see prefix_table.AMBIGUOUS) with others behind it: those are stacked, not glued.
-_PREFIX_LIKE = re.compile(
+_PREFIX_LIKE = lazy(
     r"\s*(?:\d{1,6}[:|] ?|\[\d{1,6}\] |[A-Za-z0-9][\w.-]*: |\[[A-Za-z_]+\d+\]: ?|[a-z0-9][a-z0-9.-]* (?:› )?[a-z0-9-]+ )", re.A
 )
 

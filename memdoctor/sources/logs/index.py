@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor import catalog
 from memdoctor.model import Signal
+from memdoctor.records import record
 from memdoctor.sources.logs import steps
 from memdoctor.sources.logs.choosing import GrowingMatcher
 from memdoctor.sources.logs.matcher import Gate
@@ -19,7 +19,7 @@ ERROR_GATES = tuple(map(Gate, (
 )))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Opened:
     """What the gates of one segment open.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor.errors import InputError
 from memdoctor.model import Skip
+from memdoctor.records import record
 from memdoctor.sources.logs.naming import Told, order, shown, tell
 from memdoctor.sources.logs.stored import STDIN
 from memdoctor.sources.logs.walking import Found, find
@@ -15,7 +15,7 @@ from memdoctor.sources.logs.walking import Found, find
 _NAMED = 3  # reasons that an error message tells
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogFile:
     """One log, and what its name tells about the lines in it.
 
@@ -34,7 +34,7 @@ class LogFile:
     opened: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inputs:
     """What the arguments name: ``logs`` and flight-recorder ``dumps`` (paths), in a fixed order and each once; what was left out, and why."""
 

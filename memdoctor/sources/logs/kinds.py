@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from memdoctor.lazy import lazy
+from memdoctor.records import record
 from memdoctor.sources.dumps.names import dump_head, dump_name, maybe_dump
 from memdoctor.sources.logs.archives import MAGIC, packing
 from memdoctor.sources.logs.encodings import LOOK, encoding
@@ -13,7 +14,7 @@ from memdoctor.sources.logs.wrapped import unwrapper
 __all__ = ["LOOK", "Foreign", "dump", "foreign", "maybe_dump", "uninteresting_folder", "uninteresting_head", "uninteresting_name", "wraps"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Foreign:
     """A format that is not read. ``archive``: it may well hold logs, so that leaving it out is worth saying."""
 
@@ -61,9 +62,9 @@ _EXTENSIONS = frozenset(
 _NAMES = frozenset(
     "license licence makefile dockerfile latest requirements.txt merges.txt vocab.txt latest_checkpointed_iteration.txt".split()
 )
-_TENSORBOARD = re.compile(r"^events\.out\.tfevents\.")
-_FOLDERS = re.compile(r"^(?:iter_\d{5,}|global_step_?\d+|checkpoint-\d+|__pycache__|site-packages|node_modules)$")
-_PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$", re.IGNORECASE)
+_TENSORBOARD = lazy(r"^events\.out\.tfevents\.")
+_FOLDERS = lazy(r"^(?:iter_\d{5,}|global_step_?\d+|checkpoint-\d+|__pycache__|site-packages|node_modules)$")
+_PACKED = lazy(r"\.(?:gz|zst|xz|bz2)$", re.IGNORECASE)
 # Control bytes that no text holds; NUL bytes are left out, for crashed file systems leave them in logs.
 _CONTROL = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
 _MOST_CONTROL = 0.05  # share of the bytes that are not NUL, in a file that a walk came upon ...

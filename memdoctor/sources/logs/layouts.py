@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from memdoctor.lazy import lazy
+from memdoctor.records import record
 from memdoctor.sources.logs.step_shapes import megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import number
 
-STAMP = re.compile(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
+STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
 STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
 CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """``pattern`` matches a whole line. ``groups`` names what it captures: "minute", "second" and columns, "iteration" the first of
     them; ``fixed`` are the columns whose value is part of the pattern."""

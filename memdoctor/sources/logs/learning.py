@@ -6,19 +6,20 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.prefix_table import AMBIGUOUS, Family
 
 SHARE = 0.8  # of the sample's non-empty lines must have the prefix; the rest is launcher chatter
 FEWEST = 3  # lines of a sample that can teach anything
 GPUS = 8  # of a node: a greater number in "[GPU12]" is no device of a node, it counts through the job
 LONG = 40  # lines from which on the second half is asked as well: a batch script talks before its job does
-_ORDINARY = re.compile(
+_ORDINARY = lazy(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
 )
 # What the program that puts labels before the lines of others says itself has none.
-_OF_THE_LABELLER = re.compile(r"(?:srun|slurmstepd|salloc|sbatch|scancel|clush|mpirun|mpiexec|prterun|pdsh@[\w.-]+): ")
+_OF_THE_LABELLER = lazy(r"(?:srun|slurmstepd|salloc|sbatch|scancel|clush|mpirun|mpiexec|prterun|pdsh@[\w.-]+): ")
 # A word without a digit or hyphen is more likely a word, a number alone a task.
-_HOST = re.compile(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
+_HOST = lazy(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
 
 
 def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:

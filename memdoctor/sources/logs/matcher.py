@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
+
+from memdoctor.records import record
 
 AROUND = (2_048, 6_144)  # bytes of a long segment before and after a gate that are looked at
 PLACES = 1_000  # of gates in a long segment
@@ -19,7 +20,7 @@ PLACES = 1_000  # of gates in a long segment
 Hit = tuple[int, int, tuple[int, ...]]  # start and end (without the line end) within the chunk, gate numbers in ascending order
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gate:
     """What makes a segment worth a look: a plain text or, where every plain text would let too much through, a small pattern.
 

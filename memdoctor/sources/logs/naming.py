@@ -11,25 +11,28 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-_TREE = re.compile(
+from memdoctor.lazy import lazy
+from memdoctor.records import record
+
+_TREE = lazy(
     r"(?P<root>.*)/attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:(?:filtered_)?std(?:out|err)(?:\.log)?|error\.json)(?:\.\w+)?$", re.DOTALL
 )
-_NUMBER = re.compile(r"\d+", re.ASCII)
-_WORD = re.compile(r"([a-z]+)[-_.=]?$")
+_NUMBER = lazy(r"\d+", re.ASCII)
+_WORD = lazy(r"([a-z]+)[-_.=]?$")
 # The word before "rank" says whose rank it is. LoRA has ranks, too.
-_RANK = re.compile(
+_RANK = lazy(
     r"(?<![a-z])(?:(?P<whose>local|node|group|role|tensor|pipeline|data|model|expert|context|sequence|tp|pp|dp|mp|ep|cp|sp|vp|lora|low)[-_.]?)?"
     r"rank[-_.=]?(?P<number>\d{1,7})(?!\d|-\d{1,3}(?!\d))"
 )
-_WORKER = re.compile(r"(?<![a-z])(?<!data[-_])(?<!loader[-_])worker[-_.]?(?P<number>\d{1,7})(?![a-z0-9])")
-_LEADER = re.compile(r"(?<![a-z])(?:master|launcher|chief|head)(?![a-z])")  # beside one, worker 0 is not rank 0
-_ROLE = re.compile(r"[a-z_]+[-_]?(\d{1,7})\|(\d{1,5})(?:\.\w+)*")  # trainer-3|1: role, rank, local rank
-_HOST = re.compile(r"(?<![a-z0-9])(?:node|host)[-_]?(?P<number>\d+)(?![a-z0-9])")
-_ERR = re.compile(r"(?<![a-z])(?:stderr|err)(?![a-z])|\.e\d+(?:[-.]\d+)?$")
-_STDOUT = re.compile(r"(?<![a-z])stdout(?![a-z])|\.o\d+(?:[-.]\d+)?$")
-_OUT = re.compile(r"(?<![a-z])out(?![a-z])")
+_WORKER = lazy(r"(?<![a-z])(?<!data[-_])(?<!loader[-_])worker[-_.]?(?P<number>\d{1,7})(?![a-z0-9])")
+_LEADER = lazy(r"(?<![a-z])(?:master|launcher|chief|head)(?![a-z])")  # beside one, worker 0 is not rank 0
+_ROLE = lazy(r"[a-z_]+[-_]?(\d{1,7})\|(\d{1,5})(?:\.\w+)*")  # trainer-3|1: role, rank, local rank
+_HOST = lazy(r"(?<![a-z0-9])(?:node|host)[-_]?(?P<number>\d+)(?![a-z0-9])")
+_ERR = lazy(r"(?<![a-z])(?:stderr|err)(?![a-z])|\.e\d+(?:[-.]\d+)?$")
+_STDOUT = lazy(r"(?<![a-z])stdout(?![a-z])|\.o\d+(?:[-.]\d+)?$")
+_OUT = lazy(r"(?<![a-z])out(?![a-z])")
 _LOCAL = frozenset({"gpu", "cuda", "device", "dev", "local"})
 _TRY = frozenset({"attempt", "restart", "retry", "try"})
 _OTHER = frozenset(
@@ -37,13 +40,13 @@ _OTHER = frozenset(
     "tp pp dp mp ep cp sp zero size world split config cfg case test sample".split()
 ) | {"lr", "bs", "mbs", "gbs", "nodelist", "layer", "layers"}  # fmt: skip
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # str.lower changes the length of some names
-_ROTATED = re.compile(r"(.+)\.(\d{1,4})((?:\.(?:gz|zst|xz|bz2))?)$", re.DOTALL)
+_ROTATED = lazy(r"(.+)\.(\d{1,4})((?:\.(?:gz|zst|xz|bz2))?)$", re.DOTALL)
 # Words after which a number may be a rank although the other files of the family were not named with this one.
 _NEUTRAL = _LOCAL | frozenset({"", "log", "out", "err", "stdout", "stderr", "output", "task", "proc", "process", "slurm"})
 _DEPTH = 4  # folders above a file whose names are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Told:
     """What a name tells. ``unit`` is the set of files among which a local rank is unique: one node's."""
 

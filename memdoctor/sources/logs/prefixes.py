@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Sequence
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.clock import Clock
 from memdoctor.sources.logs.learning import recognise
 from memdoctor.sources.logs.lines import Line
@@ -28,7 +29,7 @@ _LEVELS = {
     **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
 }
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
-_MEMORY = re.compile(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
+_MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
 
 
 class Prefixes:

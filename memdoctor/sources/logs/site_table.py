@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import regex
-
 from memdoctor.catalog import SITES
 from memdoctor.errors import RuleError
+from memdoctor.lazy import lazy
+from memdoctor.records import record
 from memdoctor.resources import rules_dir
+from memdoctor.tables import read
 
 _NAME = "tables/sites.yaml"
+_VARIABLE = lazy(r"\{[^}]*\}|\*+/?|[{}]")  # parts of a glob that stand for different texts
 _KEYS = {
     "owners": {"owner", "packages", "checkouts"},
     "sites": {"site", "priority", "file", "function", "source", "owner", "within"},
@@ -24,21 +25,25 @@ _KEYS = {
 
 
 class Pattern:
-    """Globs; ``fits`` asks whether one of them matches the whole text."""
+    """Globs; ``fits`` asks whether one of them matches the whole text. Compiled when a text first holds what one of them needs."""
 
-    __slots__ = ("_fits",)
+    __slots__ = ("_fits", "_globs", "_needs", "_start")
 
     def __init__(self, globs: Sequence[str], *, paths: bool) -> None:
-        if paths:
-            globs = [glob.removeprefix("**/") for glob in globs]
-        start = "(?:^|.*/)" if paths else "^"
-        self._fits = re.compile(f"{start}(?:{'|'.join(map(_translate, globs))})$").match
+        self._globs = [glob.removeprefix("**/") for glob in globs] if paths else list(globs)
+        self._start = "(?:^|.*/)" if paths else "^"
+        self._needs = [max(_VARIABLE.split(glob), key=len) for glob in self._globs]
+        self._fits: Callable[[str], object] | None = None
 
     def fits(self, text: str) -> bool:
+        if self._fits is None:
+            if not any(need in text for need in self._needs):
+                return False
+            self._fits = re.compile(f"{self._start}(?:{'|'.join(map(_translate, self._globs))})$").match
         return self._fits(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SiteRule:
     """One line of ``sites`` or ``hides`` (which has ``hides`` and no site)."""
 
@@ -46,23 +51,23 @@ class SiteRule:
     priority: int
     file: Pattern | None
     function: Pattern | None
-    source: regex.Pattern[str] | None
+    source: str | None
     owner: frozenset[str]
     within: int
     hides: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hint:
     """One line of ``messages``."""
 
     site: str
     priority: int
-    type: regex.Pattern[str] | None
-    match: regex.Pattern[str] | None
+    type: str | None
+    match: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     sites: tuple[SiteRule, ...]
     messages: tuple[Hint, ...]
@@ -74,18 +79,12 @@ class Table:
 @lru_cache(maxsize=1)
 def load_table() -> Table:
     """The table. Raises RuleError where the file is broken."""
-    import yaml  # a log without exceptions does without it
-
     path = rules_dir() / _NAME
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, yaml.YAMLError) as error:
-        raise RuleError(str(path), None, f"cannot be read: {error}") from error
+    data = read(path)
     _check(str(path), data)
     try:
         return _build(data)
-    except (KeyError, TypeError, ValueError, AttributeError, re.error, regex.error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
         raise RuleError(str(path), None, f"an entry is broken: {error!r}") from error
 
 
@@ -93,7 +92,7 @@ def _build(data: Mapping[str, Any]) -> Table:
     hides = tuple(_rule({**row, "site": "", "priority": 0}) for row in data["hides"])
     return Table(
         sites=hides + tuple(_rule(row) for row in data["sites"]),
-        messages=tuple(Hint(row["site"], row["priority"], _search(row.get("type")), _search(row.get("match"))) for row in data["messages"]),
+        messages=tuple(Hint(row["site"], row["priority"], row.get("type"), row.get("match")) for row in data["messages"]),
         packages={name: row["owner"] for row in data["owners"] for name in row.get("packages", ())},
         checkouts=tuple((row["owner"], Pattern(row["checkouts"], paths=True)) for row in data["owners"]),
         launcher=Pattern(data["owners"][0]["checkouts"], paths=True),
@@ -120,15 +119,11 @@ def _rule(row: Mapping[str, Any]) -> SiteRule:
         priority=int(row["priority"]),
         file=Pattern(row["file"], paths=True) if "file" in row else None,
         function=Pattern(row["function"], paths=False) if "function" in row else None,
-        source=_search(row.get("source")),
+        source=row.get("source"),
         owner=frozenset(row.get("owner", ())),
         within=int(row.get("within", 0)),
         hides=frozenset(row.get("hides", ())),
     )
-
-
-def _search(pattern: str | None) -> regex.Pattern[str] | None:
-    return None if pattern is None else regex.compile(pattern)
 
 
 def _translate(glob: str) -> str:

@@ -105,13 +105,16 @@ def _fits(pattern: Pattern | None, text: str) -> bool:
     return pattern is None or pattern.fits(text)
 
 
-def _found(pattern: regex.Pattern[str] | None, text: str) -> bool:
+def _found(pattern: str | None, text: str) -> bool:
     if pattern is None:
         return True
     try:
-        return pattern.search(text[: max(MAX_SOURCE, 2_000)], timeout=TIMEOUT) is not None
+        return _compiled(pattern).search(text[: max(MAX_SOURCE, 2_000)], timeout=TIMEOUT) is not None
     except TimeoutError:
         return False
+
+
+_compiled = lru_cache(maxsize=1_024)(regex.compile)
 
 
 def _path(file: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 
+from memdoctor.lazy import lazy
 from memdoctor.model import Stamp
 
 DAY = 86_400.0
@@ -31,15 +32,15 @@ SYSLOG = rf"{_MONTH} [ \d]\d \d\d:\d\d:\d\d{FRACTION}"
 CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{{3,4}})? \d{{4}}"
 GLOG = r"[VDIWECF]\d{3,4} \d\d:\d\d:\d\d\.\d{6,9}"
 
-_ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?", re.A)
-_SLASHED = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
-_SHORT = re.compile(r"(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
-_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
-_SYSLOG = re.compile(rf"({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{{1,9}}))?", re.A)
-_CTIME = re.compile(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([A-Z]{{3,4}}))? (\d{{4}})", re.A)
-_GLOG = re.compile(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
-_EPOCH = re.compile(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
-_ANYWHERE = re.compile(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
+_ISO = lazy(r"(\d{4})[-/](\d\d)[-/](\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?", re.A)
+_SLASHED = lazy(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_SHORT = lazy(r"(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_CLOCK = lazy(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
+_SYSLOG = lazy(rf"({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{{1,9}}))?", re.A)
+_CTIME = lazy(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([A-Z]{{3,4}}))? (\d{{4}})", re.A)
+_GLOG = lazy(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
+_EPOCH = lazy(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
+_ANYWHERE = lazy(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
 WITHIN = 80  # characters of a line in which find_stamp lets a stamp begin
 
 # year, month, day (None where not printed), seconds of the day, the time as text, the zone as printed by ISO 8601

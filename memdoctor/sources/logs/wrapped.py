@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.cleaning import clean
 
 SAMPLE = 50  # non-empty lines looked at to decide
@@ -21,16 +22,16 @@ LONGEST = 524_288  # bytes up to which the pieces of a line are joined
 _TIMES = ("@timestamp", "timestamp", "time", "ts")
 _RANKS = ("rank", "global_rank", "world_rank", "RANK")
 _NESTED = ("jsonPayload", "extra", "context", "fields", "labels")  # where JSON loggers put the fields of the caller
-_RANK = re.compile(r"\d{1,7}", re.ASCII)
+_RANK = lazy(r"\d{1,7}", re.ASCII)
 _STACKS = ("exc_info", "exception", "stack_trace", "stacktrace")  # where JSON loggers put the traceback that belongs to a message
-_CRI = re.compile(
+_CRI = lazy(
     rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)"
 )  # tags are separated by colons; the first says full or partial
-_PLAIN = re.compile(
+_PLAIN = lazy(
     rb'\{"log":"([^"\\]*)(\\n)?","stream":"(stdout|stderr)","time":"([\dT:.Z+-]{19,40})"\}\s*'
 )  # Docker's usual line: no JSON parser needed
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
-_POD_NAME = re.compile(r"[\w.-]{1,253}")
+_RFC3339 = lazy(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
+_POD_NAME = lazy(r"[\w.-]{1,253}")
 
 
 @dataclass(slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from memdoctor.records import record
 from memdoctor.sources.probes.notebook import read_number, read_text
 
 NO_LIMIT = 1 << 60  # version 1 writes a number near 2**63 for "no limit"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """Bytes, cores and processes; None where there is no limit. ``path`` is where the memory limit stands."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memdoctor.errors import InputError, MemdoctorError
 from memdoctor.model import Fact, Skip
+from memdoctor.records import record
 from memdoctor.sources.probes import disks, gpu, host, locks, network, python, variables, xids
 from memdoctor.sources.probes.notebook import Notebook, host_name, say
 from memdoctor.sources.probes.request import Request
@@ -18,7 +19,7 @@ GRACE = 4.0  # seconds beyond its own limit that a probe with a child gets to cl
 BUSY_SHARE = 0.1  # of a GPU's memory: above it nothing is run on it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probe:
     """``limit`` is in seconds; ``run`` None: it is done together with another one."""
 
@@ -47,7 +48,7 @@ PROBES: Mapping[str, Probe] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collected:
     """What the probes of one host yielded. ``ran`` are the names of those that were asked for."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """``environ`` is the environment that the job would start in; ``python`` the interpreter to examine (None: memdoctor's own).
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from memdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """Bytes."""
 
@@ -16,7 +17,7 @@ class Memory:
     swap_used: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Process:
     """A process, as far as it may be looked at. ``age`` in seconds."""
 
@@ -28,7 +29,7 @@ class Process:
     mine: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interface:
     """``speed`` in Mbit/s, 0 or None where it is not known."""
 

@@ -7,8 +7,8 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from memdoctor.records import record
 from memdoctor.sources.probes.child import run_text
 from memdoctor.sources.probes.notebook import Notebook, read_text, say
 from memdoctor.sources.probes.request import Request
@@ -23,7 +23,7 @@ _RECORD = re.compile(r"\d+,\d+,(\d+),[^;]*;(.*)")
 _JOURNAL = re.compile(r"(\d+\.\d+) \S+ kernel: (.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Line:
     """A line of the kernel; ``age`` in seconds, None where the log does not tell."""
 

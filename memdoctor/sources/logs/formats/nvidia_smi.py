@@ -9,8 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
-_KEY = re.compile(r"^( +)([^:]+?)\s*(?::\s*(.*))?$")
+from memdoctor.lazy import lazy
+
+_GPU = lazy(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
+_KEY = lazy(r"^( +)([^:]+?)\s*(?::\s*(.*))?$")
 _THROTTLE = {
     "HW Slowdown": "hw_slowdown",
     "HW Thermal Slowdown": "hw_thermal",

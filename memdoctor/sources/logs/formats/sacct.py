@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memdoctor.lazy import lazy
+
 _STATES = {  # Slurm's job states, by their first letters (a narrow column cuts them: "CANCELLED+", "OUT_OF_ME+")
     "TIMEOUT": "time_limit",
     "DEADLINE": "time_limit",
@@ -15,7 +17,7 @@ _STATES = {  # Slurm's job states, by their first letters (a narrow column cuts 
     "FAILED": "task_exit",
     "BOOT_FAIL": "node_failure",
 }
-_HEADER = re.compile(r"^\s*(?:JobID|JobIDRaw)\b.*\bState\b", re.I)
+_HEADER = lazy(r"^\s*(?:JobID|JobIDRaw)\b.*\bState\b", re.I)
 
 
 class Sacct:

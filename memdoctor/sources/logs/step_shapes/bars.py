@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes import extras
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
 LOOK_BACK = 1_024  # bytes before a line in which its bar is looked for
 
-_BAR = re.compile(rb"\| *(\d+)/(\d+) \[([\d:]+)<([\d:?]*)(?:, *([\d.]+|\?)(it/s|s/it))?")
-_EPOCH = re.compile(rb"\bEpoch:? (\d+)")
-_LOSS = re.compile(rb"\b(?:reduced_)?(?:train[_/ ]?)?loss(?:_step)?['\"]?[=:] ?" + extras.NUMBER, re.I)
-_STEP = re.compile(rb"\b(?:global_)?step=(\d+)")
+_BAR = lazy(rb"\| *(\d+)/(\d+) \[([\d:]+)<([\d:?]*)(?:, *([\d.]+|\?)(it/s|s/it))?")
+_EPOCH = lazy(rb"\bEpoch:? (\d+)")
+_LOSS = lazy(rb"\b(?:reduced_)?(?:train[_/ ]?)?loss(?:_step)?['\"]?[=:] ?" + extras.NUMBER, re.I)
+_STEP = lazy(rb"\b(?:global_)?step=(\d+)")
 
 
 def read(raw: bytes) -> Step | None:

@@ -5,9 +5,9 @@ Each kind fills a table of its own. ``GATES`` are plain texts, one of which ever
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes import profiles
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step, number
 from memdoctor.sources.logs.table import Table
@@ -34,7 +34,7 @@ TIMERS = frozenset(
     pipe_send_grad swap_in_gradient swap_out_gradient""".split()
 )
 
-_MEMORY = re.compile(rb"\[Rank (\d+)\] \((?:after (\d+) iterations|[^)]*?iteration (\d+))?[^)]*\) memory \(MB\) \|(.*)")
+_MEMORY = lazy(rb"\[Rank (\d+)\] \((?:after (\d+) iterations|[^)]*?iteration (\d+))?[^)]*\) memory \(MB\) \|(.*)")
 _MEMORY_KEYS = {
     b"allocated": "allocated",
     b"max allocated": "max_allocated",
@@ -42,16 +42,16 @@ _MEMORY_KEYS = {
     b"max reserved": "max_reserved",
     b"total device memory used": "device",
 }
-_USAGE = re.compile(rb"\bMA ([\d.]+) GB\s+Max_MA ([\d.]+) GB\s+CA ([\d.]+) GB\s+Max_CA ([\d.]+) GB")
-_HOST = re.compile(rb"CPU Virtual Memory:\s+used = ([\d.]+) GB, percent = ([\d.]+)%")
-_THROUGHPUT = re.compile(
+_USAGE = lazy(rb"\bMA ([\d.]+) GB\s+Max_MA ([\d.]+) GB\s+CA ([\d.]+) GB\s+Max_CA ([\d.]+) GB")
+_HOST = lazy(rb"CPU Virtual Memory:\s+used = ([\d.]+) GB, percent = ([\d.]+)%")
+_THROUGHPUT = lazy(
     rb"global_step=(\d+), RunningAvgSamplesPerSec=[\d.einfa+-]+, CurrSamplesPerSec=([\d.einfa+-]+)"
     rb"(?:, MemAllocated=([\d.]+)([KMGT]B), MaxMemAllocated=([\d.]+)([KMGT]B))?"
 )
-_TIMES = re.compile(rb"time \(ms\) \| (.*)")
-_TIMER = re.compile(rb"^\s*([\w-]+) \.+: \(?([\d.]+)(?:, ([\d.]+)\))?")
-_VALIDATION = re.compile(rb"loss at iteration (\d+)[^|]*\| *(?:\w+ )?loss value: (\S+)")
-_EVALUATED = re.compile(rb"['\"]eval_loss['\"]: ['\"]?([-+\w.]+)")
+_TIMES = lazy(rb"time \(ms\) \| (.*)")
+_TIMER = lazy(rb"^\s*([\w-]+) \.+: \(?([\d.]+)(?:, ([\d.]+)\))?")
+_VALIDATION = lazy(rb"loss at iteration (\d+)[^|]*\| *(?:\w+ )?loss value: (\S+)")
+_EVALUATED = lazy(rb"['\"]eval_loss['\"]: ['\"]?([-+\w.]+)")
 
 GATES = (
     b"memory (MB)", b"Max_MA", b"CPU Virtual Memory", b"CurrSamplesPerSec", b"time (ms) | ", b"batch-generator ..", b"forward-backward ..",

@@ -5,15 +5,15 @@ The loss of a policy says nothing of how the training goes (it lies around 0), s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
 GATE = rb"step:[0-9]{1,12} - [A-Za-z_][\w/@.()-]{0,80}:"
 
-_HEAD = re.compile(rb"(?:^|[\s)\]])step:(\d{1,12}) - (?=[A-Za-z_][\w/@.()-]*:)")
-_PAIR = re.compile(rb"(?:^| - )([A-Za-z_][\w/@.()-]*):(?:np\.\w+\()?([-+\w.]+)")
+_HEAD = lazy(rb"(?:^|[\s)\]])step:(\d{1,12}) - (?=[A-Za-z_][\w/@.()-]*:)")
+_PAIR = lazy(rb"(?:^| - )([A-Za-z_][\w/@.()-]*):(?:np\.\w+\()?([-+\w.]+)")
 KEYS: Mapping[bytes, str] = {
     b"train/loss": "loss",
     b"train/grad_norm": "grad_norm",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step, number
 
 NUMBER = rb"(nan|[-+]?inf(?:inity)?|[-+]?\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _SIZES = {b"k": 1024.0, b"m": 1024.0**2, b"g": 1024.0**3, b"t": 1024.0**4}
 
 _PLAIN: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
-    (column, words, re.compile(pattern, re.I))
+    (column, words, lazy(pattern, re.I))
     for column, words, pattern in (
         ("grad_norm", (b"norm", b"Norm"), rb"\b(?:total[_ ]|global[_ ])?g(?:rad(?:ient)?)?[_ -]?norm\b['\"]?[ :=]{1,3}" + NUMBER),
         ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scale\b['\"]?[ :=]{1,3}" + NUMBER),
@@ -25,21 +26,19 @@ _PLAIN: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
     )
 )
 # A time of one step: with a word that says so, or as time per step. A bare "time" counts only in ms: in seconds it is often the time so far.
-_TIME = re.compile(
+_TIME = lazy(
     rb"\b(?:(?:step|iter(?:ation)?|batch|train_step)[_ ]?tim(?:e|ing)(?:[_ ]per[_ ]\w{4,9})?|time[_ /](?:per[_ ])?(?:step|iter(?:ation)?|batch)|dt)"
     rb"(?:[_ ]?(?:in )?\(?(ms|s|sec)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)?\b"
     rb"|\btime[ :=]{1,3}" + NUMBER + rb" ?ms\b"
     rb"|" + NUMBER + rb" ?(ms|s|sec)/(?:it|iter|iteration|step|batch)\b",
     re.I,
 )
-_DATA = re.compile(
+_DATA = lazy(
     rb"\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)?(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)\b"
     rb"|\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER,
     re.I,
 )
-_MEMORY = re.compile(
-    rb"\b(?:max[_ ]?)?mem(?:ory)?(?:[_ ]?(?:allocated|used|usage|peak))?['\"]?[ :=]{1,3}" + NUMBER + rb" ?([kmgt])i?b\b", re.I
-)
+_MEMORY = lazy(rb"\b(?:max[_ ]?)?mem(?:ory)?(?:[_ ]?(?:allocated|used|usage|peak))?['\"]?[ :=]{1,3}" + NUMBER + rb" ?([kmgt])i?b\b", re.I)
 
 
 def read(raw: bytes, start: int, step: Step) -> None:

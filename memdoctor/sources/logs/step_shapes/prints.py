@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes import extras
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
-DEEPSPEED = re.compile(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
-_PIPELINE = re.compile(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+) samples/sec: (\S+))?")
-_DICT = re.compile(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
-_PAIR = re.compile(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
-_PRINT = re.compile(
+DEEPSPEED = lazy(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
+_PIPELINE = lazy(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+) samples/sec: (\S+))?")
+_DICT = lazy(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
+_PAIR = lazy(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
+_PRINT = lazy(
     rb"\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
     rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?[ :=]{1,4}" + extras.NUMBER + rb"\b(?!\s*scal)",
     re.I,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes.numbers import number
 
 GATES = (b"Comm. Op  ", b"Profile Summary at step")
 MOST_ROWS = 200
 
-_OPERATION = re.compile(rb"^(\w+)\s*$")
-_ROW = re.compile(rb"^\s{4,}([\d.]+) ?([KMGT]?B)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$")
+_OPERATION = lazy(rb"^(\w+)\s*$")
+_ROW = lazy(rb"^\s{4,}([\d.]+) ?([KMGT]?B)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$")
 _SIZES = {b"B": 1.0, b"KB": 1024.0, b"MB": 1024.0**2, b"GB": 1024.0**3, b"TB": 1024.0**4}
-_LABEL = re.compile(rb"^([\w+/ ]+?)(?: = [^:]*)?:\s+([\d.]+) ?(\w+)?\s*$")
+_LABEL = lazy(rb"^([\w+/ ]+?)(?: = [^:]*)?:\s+([\d.]+) ?(\w+)?\s*$")
 _LATENCY = {b"s": 1000.0, b"ms": 1.0, b"us": 0.001}
 _LABELS = {
     b"fwd latency": "forward_ms",

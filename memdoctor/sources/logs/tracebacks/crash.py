@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.tracebacks.raised import Chain, Draft
 from memdoctor.sources.logs.tracebacks.shapes import CRASH_TEXT, FRAME
 from memdoctor.sources.logs.tracebacks.strangers import Strangers
 
 MAX_EMPTY = 3
-_THREAD = re.compile(r"^(?P<current>Current )?[Tt]hread 0x[0-9A-Fa-f]+ (?:\[.{0,200}\] )?\(most recent call first\):$")
-_OTHER = re.compile(r"^(?:\s+\S|Python runtime state: |Current thread's C stack trace)")
+_THREAD = lazy(r"^(?P<current>Current )?[Tt]hread 0x[0-9A-Fa-f]+ (?:\[.{0,200}\] )?\(most recent call first\):$")
+_OTHER = lazy(r"^(?:\s+\S|Python runtime state: |Current thread's C stack trace)")
 _LAST = "Extension modules: "
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.tracebacks.raised import RawException
 from memdoctor.sources.logs.tracebacks.reader import TracebackReader
@@ -14,9 +15,9 @@ from memdoctor.sources.logs.tracebacks.shapes import RICH_TEXT, starts
 
 MAX_TEXT = 1_000_000
 _STRING = r'"\s{0,20}:\s{0,20}"((?:[^"\\]|\\.)*)'
-_CALLSTACK = re.compile(r'"py_callstack' + _STRING, re.DOTALL)
-_MESSAGE = re.compile(r'"message' + _STRING, re.DOTALL)
-_CLASS = re.compile(r"^([A-Za-z_][\w.]{0,200})(?::\s*(.*))?$", re.DOTALL)
+_CALLSTACK = lazy(r'"py_callstack' + _STRING, re.DOTALL)
+_MESSAGE = lazy(r'"message' + _STRING, re.DOTALL)
+_CLASS = lazy(r"^([A-Za-z_][\w.]{0,200})(?::\s*(.*))?$", re.DOTALL)
 
 
 def from_json_text(text: str) -> list[RawException]:

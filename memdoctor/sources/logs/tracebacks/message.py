@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.tracebacks.raised import Draft
 from memdoctor.sources.logs.tracebacks.shapes import bare_name, lone_exception
 
@@ -18,10 +19,10 @@ MAX_EMPTY = 3  # empty lines in a row that may stand within one traceback
 UNSURE_ALONE, UNSURE_SHARED = 12, 3  # lines that nothing marks as message: in a stream of one process, in one that may be shared
 MIN_WORDS = 5  # of a sentence that is taken for message in a shared stream; what others print there is shorter or no sentence
 
-_NATIVE = re.compile(
+_NATIVE = lazy(
     r"^\s*(?:frame #\d+: |#\d+ |Exception raised from |<omitting python frames>|C\+\+ CapturedTraceback|terminate called recursively|Caffe2 )"
 )
-_SURE = re.compile(
+_SURE = lazy(
     r"^(?:nccl\w*:|Last error:|Cuda failure |socket\w*[ :]|NET/|"
     r"(?:CUDA|HIP|XPU) kernel errors might|For debugging consider passing|Compile with `?TORCH_|Device-side assert|Search for `|"
     r"Currently allocated|Requested|Device limit|Free \(according|PyTorch limit|"
@@ -31,12 +32,12 @@ _SURE = re.compile(
     r"Make sure |See |Try |Consider |Note that |If you |You (?:can|may|need|should) |To (?:fix|see|use|enable|avoid) |This (?:is|means|may|error|exception) |"
     r"Error message:|Traceback of|Expected |Got |[})\]]|\.\.\. )"
 )
-_AFTER_EMPTY = re.compile(
+_AFTER_EMPTY = lazy(
     r"^(?:Set TORCH|You can suppress|from user code|Repository Not Found|Entry Not Found|Cannot access gated|Access to model|Invalid username|Please |"
     r"IMPORTANT: |Original error was|Exception raised from |frame #|C\+\+ CapturedTraceback|Last error|The above operation|"
     r"\s+(?:import torch\._dynamo|torch\._dynamo\.config))"
 )
-_RECORD = re.compile(
+_RECORD = lazy(
     r"^(?:[\[(<]?\d{4}[-/]\d\d[-/]\d\d|[\[(]?\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL|NOTE)\b[\s:\]|-]|"
     r"\[[A-Za-z]|\[(?:\d{1,5}|rank\d+)\][: ]|\(\w[\w.]* pid=|[VDIWEF]\d{4} |\S{1,300}\.py:\d+: |\w*Warning: |\S{1,200}:\d+:\d+ \[\d+\] |NCCL |"
     r"(?:srun|slurmstepd|mpirun|prterun|wandb|tcmalloc|bash|sh|ssh|pdsh|torchrun|make|g\+\+)\S{0,40}: |"
@@ -50,11 +51,11 @@ _RECORD = re.compile(
 _OPEN_CLASSES = frozenset(
     "DistBackendError CheckpointError BackendCompilerFailed InternalTorchDynamoError Unsupported CompilationError CalledProcessError CUDAMismatchException".split()
 )
-_OPEN_TEXT = re.compile(r"^(?:Error building extension|Error\(s\) in loading|NCCL error in|Worker failure)")
+_OPEN_TEXT = lazy(r"^(?:Error building extension|Error\(s\) in loading|NCCL error in|Worker failure)")
 # Messages that are known to fit on one line.
-_CLOSED_TEXT = re.compile(r"Tried to allocate|This is typically caused by a remote worker crashing")
+_CLOSED_TEXT = lazy(r"Tried to allocate|This is typically caused by a remote worker crashing")
 _CLOSED_CLASSES = frozenset({"ChildFailedError"})
-_VALIDATION = re.compile(r"^(\d{1,4}) validation errors? for ")
+_VALIDATION = lazy(r"^(\d{1,4}) validation errors? for ")
 
 
 class Message:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.tracebacks.message import MAX_EMPTY, Message
 from memdoctor.sources.logs.tracebacks.raised import Chain, Draft, Link
 from memdoctor.sources.logs.tracebacks.shapes import CONNECTOR, bare_name, notebook_type, raised_here
 from memdoctor.sources.logs.tracebacks.strangers import Strangers
 
-_FILE = re.compile(r"^File (?P<file>.{1,2000}?):(?P<line>\d{1,9}), in (?P<function>[\w.<>]{1,300})")
-_CELL = re.compile(r"^(?P<file>(?:Cell |Input )?In ?\[\d+\])(?:, line (?P<line>\d{1,9}))?(?:, in (?P<function>[\w.<>]{1,300}))?")
-_OLD = re.compile(r"^(?P<file>(?:[/~]|[A-Za-z]:\\).{1,2000}?|<ipython-input[^>]{1,200}>) in (?P<function>[\w.<>]{1,300})")
-_ARROW = re.compile(r"^-+> ?(?P<line>\d{1,9})(?: (?P<source>.*))?$")
+_FILE = lazy(r"^File (?P<file>.{1,2000}?):(?P<line>\d{1,9}), in (?P<function>[\w.<>]{1,300})")
+_CELL = lazy(r"^(?P<file>(?:Cell |Input )?In ?\[\d+\])(?:, line (?P<line>\d{1,9}))?(?:, in (?P<function>[\w.<>]{1,300}))?")
+_OLD = lazy(r"^(?P<file>(?:[/~]|[A-Za-z]:\\).{1,2000}?|<ipython-input[^>]{1,200}>) in (?P<function>[\w.<>]{1,300})")
+_ARROW = lazy(r"^-+> ?(?P<line>\d{1,9})(?: (?P<source>.*))?$")
 
 
 class Notebook:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal
+
+from memdoctor.records import record
 
 HALF_OF_FRAMES = 60  # the outermost and innermost frames that are kept of a deep traceback
 MAX_MESSAGE = 8_192  # characters of a message
@@ -15,7 +16,7 @@ MAX_TEXT = 1_000  # characters of a file, function or source line
 Link = Literal["first", "after", "inner", "part", "apart"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Frame:
     """One frame: ``function`` and ``source`` are "" where the log lacks them, ``lineno`` None."""
 
@@ -25,7 +26,7 @@ class Frame:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RawException:
     """One exception as printed. Frames run from the outermost to the raising one.
 

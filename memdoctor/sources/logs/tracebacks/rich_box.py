@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.tracebacks.message import MAX_EMPTY, Message
 from memdoctor.sources.logs.tracebacks.raised import Chain, Draft, Link
 from memdoctor.sources.logs.tracebacks.shapes import CONNECTOR, is_rich_head, raised_here
 from memdoctor.sources.logs.tracebacks.strangers import Strangers
 
 BORDER = r"(?:[│┃|?]|â”‚|�{1,3})"  # the third is UTF-8 read as Windows-1252
-LEFT = re.compile(rf"^\s*{BORDER}(?: (?P<inner>.*))?$")
-_RIGHT = re.compile(rf"\s*{BORDER}$")
-FRAME = re.compile(r"^(?P<file>(?:[/~<.]|[A-Za-z]:[\\/]|\w).{0,2000}?):(?P<line>\d{1,9}) in (?P<function>\S.{0,500})$")
-CURRENT = re.compile(rf"^(?:❱|>|\?|â\S{{1,3}}|�{{1,3}}) {{0,8}}(?P<line>\d{{1,9}}) (?:{BORDER} ?)*(?P<source>.*)$")
-_PATH = re.compile(r"^(?:[/~<]|[A-Za-z]:[\\/])\S")
+LEFT = lazy(rf"^\s*{BORDER}(?: (?P<inner>.*))?$")
+_RIGHT = lazy(rf"\s*{BORDER}$")
+FRAME = lazy(r"^(?P<file>(?:[/~<.]|[A-Za-z]:[\\/]|\w).{0,2000}?):(?P<line>\d{1,9}) in (?P<function>\S.{0,500})$")
+CURRENT = lazy(rf"^(?:❱|>|\?|â\S{{1,3}}|�{{1,3}}) {{0,8}}(?P<line>\d{{1,9}}) (?:{BORDER} ?)*(?P<source>.*)$")
+_PATH = lazy(r"^(?:[/~<]|[A-Za-z]:[\\/])\S")
 MAX_PATH_LINES = 4  # over which a long path may be wrapped
 
 

@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from memdoctor.lazy import lazy
+from memdoctor.records import record
 
 HEAD_TEXT = "Traceback (most recent call last):"
 RICH_TEXT = "Traceback (most recent call last)"
 CRASH_TEXT = "Fatal Python error: "
 MAX_BEFORE = 200  # characters before a head that may be a prefix
 
-FRAME = re.compile(r'^(?P<indent>[ \t>]{0,40})File "(?P<file>[^"]{1,2000})", line (?P<line>\d{1,9})(?:,? in (?P<function>\S.{0,500}))?$')
-REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]$")
-MARKER = re.compile(r"^[\s~^]+$")
-CONNECTOR = re.compile(
+FRAME = lazy(r'^(?P<indent>[ \t>]{0,40})File "(?P<file>[^"]{1,2000})", line (?P<line>\d{1,9})(?:,? in (?P<function>\S.{0,500}))?$')
+REPEATED = lazy(r"^\s*\[Previous line repeated \d+ more times?\]$")
+MARKER = lazy(r"^[\s~^]+$")
+CONNECTOR = lazy(
     r"^\s*(?:During handling of the above exception, another exception occurred"
     r"|The above exception was the direct cause of the following exception):$"
 )
 # Says that the traceback which follows is the cause of the exception above (torch.multiprocessing.spawn).
-INNER_HINT = re.compile(r"^\s*-- Process \d+ terminated with the following error:?$")
+INNER_HINT = lazy(r"^\s*-- Process \d+ terminated with the following error:?$")
 QUOTES = ('"""', "'''")  # around the text of a RemoteTraceback
 
-_MARGIN = re.compile(r"^\s*\|(?: (?P<text>.*))?$")  # of an exception group
-_MEMBER = re.compile(r"^\s*\+(?:-\+)?-+ (?:\d+|\.\.\.) -+$")
-_GROUP_END = re.compile(r"^\s*\+-+$")
-_RANK = re.compile(r"^\(RANK (\d{1,6})\)$")
-_RICH_HEAD = re.compile(r"^\s*(?P<before>\S+)\s?Traceback \(most recent call last\)\s?(?P<after>\S+)$")
-_NOTEBOOK_HEAD = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})\s{2,}Traceback \(most recent call last\)$")
+_MARGIN = lazy(r"^\s*\|(?: (?P<text>.*))?$")  # of an exception group
+_MEMBER = lazy(r"^\s*\+(?:-\+)?-+ (?:\d+|\.\.\.) -+$")
+_GROUP_END = lazy(r"^\s*\+-+$")
+_RANK = lazy(r"^\(RANK (\d{1,6})\)$")
+_RICH_HEAD = lazy(r"^\s*(?P<before>\S+)\s?Traceback \(most recent call last\)\s?(?P<after>\S+)$")
+_NOTEBOOK_HEAD = lazy(r"^(?P<type>[A-Za-z_][\w.]{0,200})\s{2,}Traceback \(most recent call last\)$")
 
 _NAME = r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*[A-Za-z_]\w*(?:\([\w.]{1,200}\))?)"
-_RAISED = re.compile(rf"^{_NAME}(?:$|:$|: (?P<message>.*)$)", re.DOTALL)
-_RANK_TAG = re.compile(r"^\[rank ?\d{1,6}\]:? ")
-_CLASS = re.compile(r"^(?:Exception|OutOfResources|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failed|Failure))$")
+_RAISED = lazy(rf"^{_NAME}(?:$|:$|: (?P<message>.*)$)", re.DOTALL)
+_RANK_TAG = lazy(r"^\[rank ?\d{1,6}\]:? ")
+_CLASS = lazy(r"^(?:Exception|OutOfResources|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failed|Failure))$")
 # Classes with less telling names; believed with their module only, or between frames.
-_DOTTED_CLASS = re.compile(r"^(?:[A-Z]\w*(?:Timeout|Cancelled|Aborted|Quit)|Timeout|Error|Empty|Full|Again|error|timeout|gaierror|herror)$")
+_DOTTED_CLASS = lazy(r"^(?:[A-Z]\w*(?:Timeout|Cancelled|Aborted|Quit)|Timeout|Error|Empty|Full|Again|error|timeout|gaierror|herror)$")
 _NOT_A_CLASS = frozenset("Killed Terminated Aborted Note Hint Warning Error Traceback Epoch Step Loss Loading Saving Training Done".split())
-_HUMPS = re.compile(r"^_*[A-Z]+[a-z0-9]+[A-Z]\w*$")
+_HUMPS = lazy(r"^_*[A-Z]+[a-z0-9]+[A-Z]\w*$")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Head:
     """A line that opens a plain traceback. ``prefix``: what stands before it and may stand before each of its lines."""
 
