@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable
 from typing import Any
 
 from memdoctor import resources
@@ -18,11 +17,11 @@ from memdoctor import resources
 KEEP = 4  # states of one kind: of a few versions side by side
 
 
-def get(kind: str, state: str, revive: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """What was kept of ``kind`` in this state; None where nothing is. ``revive`` turns each JSON object into what it stands for."""
+def get(kind: str, state: str) -> Any:
+    """What was kept of ``kind`` in this state; None where nothing is."""
     data = get_bytes(kind, f"{state}.json") if state else None
     try:
-        return None if data is None else json.loads(data, object_hook=revive)
+        return None if data is None else json.loads(data)
     except Exception:
         return None
 

@@ -222,6 +222,11 @@ class Signal:
         return self.until is not None or bool(self.rows) or self.pairs is not None
 
 
+def signal_head(signal: Signal) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What a scan needs to know of every signal: its kind of fact, and the texts of a line that make it worth a look."""
+    return signal.fact, signal.has, signal.gates
+
+
 @record
 class FileRead:
     """What reading one file yielded besides facts.

@@ -1,7 +1,12 @@
-"""The built-in rules as they were last read (kept.py): a start need not read hundreds of signals as YAML."""
+"""The built-in rules as they were last read (kept.py): a start need not read hundreds of signals as YAML.
+
+The file: a line with the checksum of the rest, a line with the heads, then each signal and each rule on a line of its own, which is not
+even looked at until it is needed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import zlib
@@ -13,11 +18,12 @@ from typing import Any
 import memdoctor
 from memdoctor import kept, model
 from memdoctor.engine import schema
+from memdoctor.shelf import Shelf
 
 _KEPT: Mapping[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        model.Signal, model.Fix, schema.Rule, schema.Explains, schema.Comparison, schema.Count, schema.Leaf, schema.AllOf, schema.AnyOf, schema.NoneOf, schema.Base,
+        model.Signal, model.Fix, schema.Rule, schema.Explains, schema.Comparison, schema.Count, schema.Leaf, schema.AllOf, schema.AnyOf, schema.NoneOf,
     )
 }  # fmt: skip
 
@@ -44,17 +50,47 @@ def _files(folder: str) -> list[str]:
     return sorted(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found)
 
 
-def get(name: str) -> Any:
-    """What was kept under ``name``, or None."""
+def get(name: str) -> schema.Base | None:
+    """The base that was kept under ``name``, or None."""
+    data = kept.get_bytes("rules", f"{name}.jsonl") if name else None
     try:
-        return kept.get("rules", name, _revive)
+        checksum, _, rest = (data or b"").partition(b"\n")
+        if checksum != _checksum(rest):
+            return None
+        first, *lines = rest.split(b"\n")
+        heads = json.loads(first)
+        signals, rules = heads["signals"], heads["rules"]
+        return schema.Base(
+            signals=Shelf(signals, lambda number: _revived(lines[number])),
+            rules=Shelf(rules, lambda number: _revived(lines[len(signals) + number])),
+            causes=frozenset(heads["causes"]),
+        )
     except Exception:  # it is no base
         return None
 
 
-def put(name: str, value: Any) -> None:
-    """Keep ``value``; older states are removed. Does nothing where that is not possible."""
-    kept.put("rules", name, _encode(value))
+def put(name: str, base: schema.Base) -> None:
+    """Keep ``base``, which is free of errors; older states are removed. Does nothing where that is not possible."""
+    heads = {
+        "signals": [model.signal_head(signal) for signal in base.signals],
+        "rules": [schema.rule_head(rule) for rule in base.rules],
+        "causes": sorted(base.causes),
+    }
+    rest = b"\n".join(map(_line, [heads, *map(_encode, base.signals), *map(_encode, base.rules)]))
+    if name:
+        kept.put_bytes("rules", f"{name}.jsonl", _checksum(rest) + b"\n" + rest)
+
+
+def _checksum(data: bytes) -> bytes:
+    return f"{zlib.crc32(data):08x}".encode()
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _revived(line: bytes) -> Any:
+    return json.loads(line, object_hook=_revive)
 
 
 def _encode(value: Any) -> Any:

@@ -9,9 +9,10 @@ from memdoctor import catalog, units
 from memdoctor.engine import message, versions
 from memdoctor.engine.evaluate import Evaluation, confidence_of, level_of
 from memdoctor.engine.facts import Counts, FactIndex, value_of
-from memdoctor.engine.schema import AnyOf, Condition, Leaf, NoneOf, Rule
+from memdoctor.engine.schema import Asked, Condition, Leaf, NoneOf, Rule, rule_head
 from memdoctor.model import Confidence, Fact, Skip
 from memdoctor.records import record
+from memdoctor.shelf import Shelf
 
 WEAKENED: Confidence = "likely"  # the most that a rule says whose `none` nobody could look at
 # Frameworks that train; a log shows one of them, or none when it is cut: `applies: {deepspeed: "*"}` is quiet only in the log of another.
@@ -67,17 +68,17 @@ def judge(
     world = _World(index, versions or {}, names, _unseen(index, skips, sources))
     findings: list[Finding] = []
     not_checked: list[tuple[str, str]] = []
-    for rule in rules:
+    for number, (id_, applies, asked, events) in enumerate(rules.heads if isinstance(rules, Shelf) else map(rule_head, rules)):
         try:
-            if not _applies(rule, world):
+            if not _applies(applies, world):
                 continue
-            reason = _missing(rule.when, world.unseen)
+            reason = _missing(asked, world.unseen)
             if reason is not None:
-                not_checked.append((rule.id, reason))
-            else:
-                findings += _findings(rule, world)
+                not_checked.append((id_, reason))
+            elif not index.kinds.keys().isdisjoint(events):  # of most rules there is no event: they need not even be made
+                findings += _findings(rules[number], world)
         except Exception as error:  # one rule must never cost the answer of the others
-            not_checked.append((rule.id, f"failed: {type(error).__name__}: {error}"))
+            not_checked.append((id_, f"failed: {type(error).__name__}: {error}"))
     return Judgement(tuple(findings), tuple(not_checked))
 
 
@@ -93,8 +94,8 @@ def _unseen(index: FactIndex, skips: Sequence[Skip], sources: frozenset[str]) ->
     return unseen
 
 
-def _applies(rule: Rule, world: _World) -> bool:
-    for name, range_ in rule.applies.items():
+def _applies(applies: Mapping[str, str], world: _World) -> bool:
+    for name, range_ in applies.items():
         name = "torch" if name == "pytorch" else name
         if range_.strip() == versions.ANY:
             if name in TRAINERS and name not in world.frameworks and world.frameworks.intersection(TRAINERS):
@@ -104,14 +105,13 @@ def _applies(rule: Rule, world: _World) -> bool:
     return True
 
 
-def _missing(condition: Condition, unseen: Mapping[str, str]) -> str | None:
+def _missing(asked: Asked, unseen: Mapping[str, str]) -> str | None:
     """Why the condition cannot be checked; None where it can."""
-    if isinstance(condition, Leaf):
-        return unseen.get(condition.fact)
-    if isinstance(condition, NoneOf):
-        return None
-    reasons = [_missing(part, unseen) for part in condition.parts]
-    if isinstance(condition, AnyOf):
+    if asked is None or isinstance(asked, str):
+        return unseen.get(asked or "")
+    how, *parts = asked
+    reasons = [_missing(part, unseen) for part in parts]
+    if how == "any":
         return reasons[0] if reasons and None not in reasons else None
     return next((reason for reason in reasons if reason is not None), None)
 

@@ -16,12 +16,12 @@ from memdoctor.errors import MemdoctorError
 from memdoctor.model import Signal
 
 
-def load_signals(dirs: Sequence[Path]) -> tuple[Signal, ...]:
+def load_signals(dirs: Sequence[Path]) -> Sequence[Signal]:
     """The signals of all ``dirs``. Raises RuleError (a broken file) or InputError (no rules in a folder)."""
     return load(dirs).signals
 
 
-def load_rules(dirs: Sequence[Path]) -> tuple[Rule, ...]:
+def load_rules(dirs: Sequence[Path]) -> Sequence[Rule]:
     """The rules of all ``dirs``, which may name what earlier ones hold. Raises as ``load_signals``."""
     return load(dirs).rules
 
@@ -52,7 +52,7 @@ def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
 def _builtin(folder: Path) -> Base:
     state = cache.state(folder)
     kept = cache.get(state)
-    if isinstance(kept, Base):
+    if kept is not None:
         return kept
     base = _extend(Base(), folder, thorough=False)
     if not base.errors:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from memdoctor.errors import RuleError
 from memdoctor.model import Confidence, Fix, Severity, Signal, Value
@@ -115,10 +116,27 @@ class Rule:
 class Base:
     """What one or several folders hold. ``errors`` is empty where all of it is sound; ``causes`` are those that rules may name."""
 
-    signals: tuple[Signal, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    signals: Sequence[Signal] = ()
+    rules: Sequence[Rule] = ()
     causes: frozenset[str] = frozenset()
     errors: tuple[RuleError, ...] = ()
+
+
+# The kinds of facts without which a condition cannot be checked: one; ["all", ...]; ["any", ...], of which one is enough; None: it always can be.
+Asked = str | list[Any] | None
+
+
+def rule_head(rule: Rule) -> tuple[str, Mapping[str, str], Asked, Sequence[str]]:
+    """What judging needs to know of every rule: its id, ``applies``, the kinds of facts asked for, and the kinds that its event is one of."""
+    return rule.id, rule.applies, asked(rule.when), sorted({leaf.fact for leaf in first_leaves(rule.when, rule.about)})
+
+
+def asked(condition: Condition) -> Asked:
+    if isinstance(condition, Leaf):
+        return condition.fact
+    if isinstance(condition, NoneOf):
+        return None
+    return ["any" if isinstance(condition, AnyOf) else "all", *map(asked, condition.parts)]
 
 
 def leaves(condition: Condition) -> list[Leaf]:

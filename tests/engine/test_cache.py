@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,12 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kept(folder: Path) -> Path:
-    return resources.cache_dir() / f"rules-{cache.state(folder)}.json"
+    return resources.cache_dir() / f"rules-{cache.state(folder)}.jsonl"
+
+
+def sealed(text: str) -> str:
+    """``text`` as a file that is what was written."""
+    return f"{zlib.crc32(text.encode()):08x}\n{text}"
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
@@ -91,28 +97,46 @@ def test_broken_rules_are_not_kept(rules: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"class": "Base"}',
-        '{"class": "system", "values": ["true"]}',
-        '{"class": "Base", "values": [1, 2, 3, 4, 5]}',
-        "[" * 9999,
-    ],
+    ["", "{", "[]", '{"signals": [], "rules": []}', '{"signals": 1, "rules": [], "causes": []}', "[" * 9999],
 )
 def test_what_cannot_be_understood_is_ignored(text: str, rules: Path) -> None:
     first = read([rules])
-    kept(rules).write_text(text)
-    assert read([rules]) == first
+    for data in (text, sealed(text)):
+        kept(rules).write_text(data)
+        assert read([rules]) == first
+
+
+def test_what_was_cut_or_changed_by_accident_is_ignored(rules: Path) -> None:
+    first = read([rules])
+    whole = kept(rules).read_text()
+    for data in (whole[:-20], whole.replace("oom", "oon"), whole[:9]):
+        kept(rules).write_text(data)
+        assert read([rules]) == first
+
+
+def test_only_what_is_asked_for_is_made(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read([rules])
+    made: list[dict[str, Any]] = []
+    revive = cache._revive
+
+    def spied(value: dict[str, Any]) -> Any:
+        made.append(value)
+        return revive(value)
+
+    monkeypatch.setattr(cache, "_revive", spied)
+    base = read([rules])
+    assert (len(base.rules), len(base.signals), made) == (1, 1, [])
+    assert base.rules[-1].id == "oom/activations"
+    assert {each["class"] for each in made if "class" in each} >= {"Rule", "Leaf"}
+    count = len(made)
+    assert base.rules[0] is base.rules[:1][0]
+    assert len(made) == count
 
 
 def test_what_others_may_write_is_ignored(rules: Path) -> None:
     first = read([rules])
     path = kept(rules)
-    document = json.loads(path.read_text())
-    document["values"][1] = []
-    path.write_text(json.dumps(document))
+    path.write_text(sealed(json.dumps({"signals": [], "rules": [], "causes": []})))
     assert read([rules]).rules == ()  # so the file is used ...
     path.chmod(0o666)
     assert read([rules]) == first  # ... but not when it may be anyone's
@@ -131,7 +155,7 @@ def test_no_cache_folder_is_no_fault(rules: Path, tmp_path: Path, monkeypatch: p
 def test_old_states_go(rules: Path) -> None:
     for number in range(kept_files.KEEP + 3):
         cache.put(f"{number}", Base())
-        os.utime(resources.cache_dir() / f"rules-{number}.json", (number, number))
+        os.utime(resources.cache_dir() / f"rules-{number}.jsonl", (number, number))
     assert sorted(path.name for path in resources.cache_dir().iterdir()) == [
-        f"rules-{number}.json" for number in range(3, kept_files.KEEP + 3)
+        f"rules-{number}.jsonl" for number in range(3, kept_files.KEEP + 3)
     ]

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
-
-from memdoctor.records import record
+from typing import NamedTuple, Protocol
 
 AROUND = (2_048, 6_144)  # bytes of a long segment before and after a gate that are looked at
 PLACES = 1_000  # of gates in a long segment
@@ -20,8 +18,7 @@ PLACES = 1_000  # of gates in a long segment
 Hit = tuple[int, int, tuple[int, ...]]  # start and end (without the line end) within the chunk, gate numbers in ascending order
 
 
-@record
-class Gate:
+class Gate(NamedTuple):
     """What makes a segment worth a look: a plain text or, where every plain text would let too much through, a small pattern.
 
     A pattern is written in what ``re`` and hyperscan read alike: characters, classes, groups, alternatives and bounded repeats; without
