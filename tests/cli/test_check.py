@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter in whose environment nothing is installed."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False)
+    return str(folder / "bin" / "python")
+
+
 def report_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     main(["check", "--format", "json", *arguments])
     report = json.loads(capsys.readouterr().out)
@@ -41,9 +50,9 @@ def test_the_list_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     assert names == ["host", "disks", "gpu", "xids", "python", "kernels", "locks", "variables", "network"]
 
 
-def test_without_gpu_or_torch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_gpu_or_torch(bare_python: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What could not be looked at is said, nothing else is wrong, and no tick is given for it."""
-    report = report_of(capsys)
+    report = report_of(capsys, "--python", bare_python)
     checks = {check["name"]: check for check in report["checks"]}
     assert set(checks) == {"host", "disks", "gpu", "xids", "python", "kernels", "locks", "variables", "network"}
     assert all(check["summary"] for check in checks.values())
@@ -121,10 +130,10 @@ def test_exit_codes(variables: dict[str, str], arguments: list[str], code: int, 
     assert main(["check", "--only", "variables", *arguments]) == code
 
 
-def test_the_list_is_worst_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_is_worst_first(bare_python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("MASTER_PORT", "tcp")
     monkeypatch.setenv("NCCL_IB_DISABLE", "1")
-    assert main(["check", "--only", "host", "--only", "variables", "--only", "python"]) == 1
+    assert main(["check", "--python", bare_python, "--only", "host", "--only", "variables", "--only", "python"]) == 1
     out = capsys.readouterr().out
     heads = [line for line in out.splitlines() if line.startswith("[")]
     assert [head.split(":")[0][4:] for head in heads] == ["Variables", "Python stack", "Host"]
@@ -218,10 +227,11 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 @pytest.mark.slow
-def test_without_gpu_or_torch_it_takes_a_second() -> None:
+def test_without_gpu_or_torch_it_takes_a_second(bare_python: str) -> None:
     def seconds() -> float:
         begun = time.monotonic()
-        subprocess.run([sys.executable, "-m", "memdoctor", "check"], capture_output=True, cwd=ROOT, check=True)
+        command = [sys.executable, "-m", "memdoctor", "check", "--python", bare_python]
+        subprocess.run(command, capture_output=True, cwd=ROOT, check=True)
         return time.monotonic() - begun
 
     seconds()  # fills the cache of the rules
