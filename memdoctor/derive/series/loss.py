@@ -160,6 +160,7 @@ class Plateau:
 
 LONG = 300  # iterations without any fall before anybody should worry, and
 MANY = 20  # lines
+SOME = 8  # lines that are enough where each says that the learning rate is 0
 HIGH = 0.6  # of the first loss: a guess by frequency alone is below three quarters of one at random, a learning model soon far below half
 FRESH = 4.0  # a first loss from which on weights are taken for random ones: a language model knows nothing yet
 SEEN = 0.05  # a smaller loss that is always the same may only be rounded
@@ -170,7 +171,7 @@ def plateau(losses: Losses) -> Plateau | None:
     """A loss that does not fall although it should; None also where too little is known."""
     values, times, segment = losses.values, losses.times, losses.segment
     count = len(values)
-    if count < MANY or times[-1] - times[0] < LONG or min(values) <= 0:
+    if count < SOME or times[-1] - times[0] < LONG or min(values) <= 0:
         return None
     lr = segment.values("lr") if segment.has("lr") else ()
     rate = typical([value for value in _some(lr[len(lr) // 2 :]) if math.isfinite(value)] or [math.nan]) if lr else math.nan
@@ -178,6 +179,8 @@ def plateau(losses: Losses) -> Plateau | None:
     tail = values[count // 2 :]
     level = typical(tail)
     known = None if math.isnan(rate) else rate
+    if count < MANY and rate != 0:
+        return None
     if min(tail) == max(tail) and level >= SEEN:
         start = next(place for place in range(count - 1, -1, -1) if values[place] != tail[0] or place == 0)
         return Plateau("constant", losses.places[start], times[start], level, first, times[-1] - times[start], known)

@@ -70,11 +70,12 @@ class Place:
         return from_tail(islice(self._lines_before(before, line.stream), LINES))
 
     def _lines_before(self, before: bytes, stream: str) -> Iterator[Line]:
-        """The lines of ``stream`` in ``before``, the newest first; one that is cut off is left out."""
+        """The lines of ``stream`` in ``before``, the newest first; one that is cut off is left out, the file's first is not."""
+        whole = len(before) < BACK
         end = before.rfind(b"\n")
         while end > 0:
             begin = before.rfind(b"\n", 0, end)
-            if begin < 0:
+            if begin < 0 and not whole:
                 return
             line = self.prefixes.strip(before[begin + 1 : end].decode("utf-8", "replace"))
             if line.stream == stream:
