@@ -60,6 +60,8 @@ def get(name: str) -> schema.Base | None:
         first, *lines = rest.split(b"\n")
         heads = json.loads(first)
         signals, rules = heads["signals"], heads["rules"]
+        if len(lines) != len(signals) + len(rules):
+            return None
         return schema.Base(
             signals=Shelf(signals, lambda number: _revived(lines[number])),
             rules=Shelf(rules, lambda number: _revived(lines[len(signals) + number])),
