@@ -64,6 +64,8 @@ class SegmentReader:
             known = True
             if window:
                 self._known.add(here)
+            if _PASSED.search(line.text[:1_000]):  # of its name nothing has happened
+                break
             if traceback is not None:
                 traceback.pending.append((signal, found, self._place.line, line, raw))
             elif signal.block:
