@@ -26,15 +26,21 @@ _UNCORRECTABLE = ("uncorrectable", "double bit")
 class NvidiaSmi:
     def __init__(self) -> None:
         self._gpu = -1
+        self._whole = False  # not a part cut out of it: the GPUs can be counted
         self._bus = ""
         self._model = ""
         self._sections: list[tuple[int, str]] = []
 
     @staticmethod
     def is_it(sample: Sequence[str]) -> bool:
-        return any("NVSMI LOG" in line for line in sample[:8])
+        first = [line for line in sample[:8] if line.strip()]
+        if any("NVSMI LOG" in line for line in first):
+            return True
+        # The part of one GPU, cut out of the whole.
+        return len(first) > 2 and _GPU.match(first[0]) is not None and all(line.startswith("    ") for line in first[1:])
 
     def feed(self, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        self._whole = self._whole or "NVSMI LOG" in text
         gpu = _GPU.match(text)
         if gpu is not None:
             self._gpu, self._bus, self._model, self._sections = self._gpu + 1, gpu[1], "", []
@@ -55,13 +61,14 @@ class NvidiaSmi:
         if name is None:
             return ()
         number = re.match(r"\d+", value)
-        fields = {
+        fields: dict[str, Any] = {
             "name": name,
-            "gpu": self._gpu,
             "bus_id": self._bus,
             "model": self._model,
             "text": " / ".join([*path, key]) + f": {value}",
         }
+        if self._whole:
+            fields["gpu"] = self._gpu
         if number is not None:
             fields["value"] = float(number[0])
         return (("gpu.state", fields),)
