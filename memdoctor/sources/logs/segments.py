@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from memdoctor.sources.logs.blocks import read_line
 from memdoctor.sources.logs.glue import split_glued
 from memdoctor.sources.logs.index import Opened
 from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
 from memdoctor.sources.logs.making import STARTS, FactMaker, Found
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.streams import OpenTraceback, Streams
 from memdoctor.sources.logs.tracebacks import lone_exception
 
+LOUD_LEVELS = ("ERROR", "CRITICAL", "FATAL")
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
-# A test that passed, and whose name may well speak of errors: pytest's and unittest's words.
-_PASSED = re.compile(
-    r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)"
-)
 
 
 class SegmentReader:
@@ -64,7 +61,7 @@ class SegmentReader:
             known = True
             if window:
                 self._known.add(here)
-            if _PASSED.search(line.text[:1_000]):  # of its name nothing has happened
+            if only_speaks_of(line.text):
                 break
             if traceback is not None:
                 traceback.pending.append((signal, found, self._place.line, line, raw))
@@ -85,7 +82,7 @@ class SegmentReader:
         """A line that looks like an error and that no signal knows."""
         if line.text.startswith("Exception ignored in"):
             self._streams.ignore_next(line)
-        elif not _is_quiet(line) and _PASSED.search(line.text[:1_000]) is None:
+        elif not _is_quiet(line) and looks_like_an_error(line.text, raw, loud=_is_loud(line)):
             self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw)
 
     def _emit(self, kind: str, fields: dict[str, Any], line: Line, raw: str) -> None:
@@ -100,3 +97,7 @@ class SegmentReader:
 def _is_quiet(line: Line) -> bool:
     """Told at a level at which nothing ends."""
     return (line.level or "").upper() in QUIET_LEVELS
+
+
+def _is_loud(line: Line) -> bool:
+    return (line.level or "").upper() in LOUD_LEVELS

@@ -1,0 +1,54 @@
+"""What a line looks like of which no signal tells: the word of an error; and what only speaks of errors: passed tests, documents, counts of none."""
+
+from __future__ import annotations
+
+import re
+
+from memdoctor.lazy import lazy
+
+LOOK = 1_000  # characters of a line that are looked at
+
+# A test that passed, and whose name may well speak of errors: pytest's and unittest's words.
+_PASSED = lazy(
+    r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)"
+)
+# A point of a list in a document, with code in it.
+_DOCUMENT = lazy(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s.{0,300}`")
+
+_WORD = lazy(
+    r"(?:\w*(?:Error|Exception|Interrupt)|SystemExit|\bERROR|\berror(?=:)|\bCRITICAL|\bFATAL|\b[Ff]atal|\bFAILED|\b[Ff]ailed|\bAborted|\bpanic|\bExit(?= ?\d))\b"
+)
+_NONE = lazy(
+    r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,2}(?:errors?|failed|failures?|exceptions?)\b"
+    r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|none\b|no\b|false\b)"
+    r"|\bfailed\b[^:;,()]{0,40}: ?\d+ ?(?:/|of) ?\d+"
+    r"|\b\d+ passed\b(?!.{0,60}\b[1-9]\d* (?:failed|errors?)\b)",
+    re.IGNORECASE,
+)
+_GOES_ON = lazy(
+    r"\bre-?try|\bretries\b|\battempt \d+ ?(?:/|of) ?\d|\bignor(?:ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskipp(?:ed|ing)\b|\brecover(?:ed|ing)\b|\bresum(?:ed|ing)\b|\breconnect",
+    re.IGNORECASE,
+)
+_GIVES_UP = lazy(
+    r"\b(?:max(?:imum)?|after|out of|exceeded).{0,30}\bretries\b|\bretries\b.{0,20}\bexceeded|\b(?:giving|gave) up\b|\bafter \d+ attempts\b",
+    re.IGNORECASE,
+)
+_WARNS = lazy(r"\bwarning\b", re.IGNORECASE)
+_EVENT = lazy(r"^\s*(?:Warning|Normal)\s{1,12}[A-Z]\w+\s")  # in the table of `kubectl describe`
+_KERNEL = lazy(r"^.{0,120}?(?:\bkernel: |^)\[ *\d{1,9}\.\d{6}\] ")
+
+
+def only_speaks_of(text: str) -> bool:
+    """True for a line in which a message is the name of something or an example: nothing has happened."""
+    return _PASSED.search(text[:LOOK]) is not None or _DOCUMENT.match(text[:LOOK]) is not None
+
+
+def looks_like_an_error(text: str, raw: str, *, loud: bool = False) -> bool:
+    """``text``: the line without its prefixes; ``raw``: with them; ``loud``: its own level says error. The kernel's troubles are no word of a job."""
+    text = text[:LOOK]
+    word = _WORD.search(text)
+    if only_speaks_of(text) or _NONE.search(text) or _EVENT.match(text) or _KERNEL.match(raw[:LOOK]):
+        return False
+    if not loud and (word is None or _WARNS.search(text[: word.start()])):
+        return False
+    return _GOES_ON.search(text) is None or _GIVES_UP.search(text) is not None
