@@ -27,3 +27,7 @@ class RuleError(MemdoctorError):
         self.path, self.line, self.problem, self.hint = path, line, problem, hint
         where = path if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {problem}" + (f" ({hint})" if hint else ""))
+
+    def __reduce__(self) -> tuple[type[RuleError], tuple[str, int | None, str, str]]:
+        """An error of a worker arrives whole."""
+        return type(self), (self.path, self.line, self.problem, self.hint)

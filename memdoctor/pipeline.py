@@ -19,6 +19,7 @@ from memdoctor.records import record
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.quoting import with_lines
+from memdoctor.sources.logs.workers import Workers
 
 LOG_SOURCES = frozenset({"log"})
 DUMP_SOURCES = frozenset({"dump"})
@@ -43,12 +44,14 @@ def diagnose_logs(
     progress: Progress | None = None,
     baseline: Sequence[str] = (),
     on_series: Callable[[Rows], None] | None = None,
+    workers: int | None = None,
 ) -> Report:
     """Read logs and say what is wrong.
 
     ``paths``: files, folders, globs or "-". ``rules_dirs``: rule folders beside the built-in one. ``ignore``: rule or cause ids (globs)
     that are not to be told of, with what follows from them. ``baseline``: logs of a run that worked, to compare with. ``on_series`` is given
-    all step lines. Raises InputError where nothing could be read, RuleError for a broken rule.
+    all step lines. ``workers``: processes that read; None: as many as several big logs are worth. Raises InputError where nothing could be
+    read, RuleError for a broken rule.
     """
     base = load([rules_dir(), *rules_dirs])
     check_ignored(ignore, base)
@@ -56,7 +59,7 @@ def diagnose_logs(
         progress.start(_stored_bytes(paths))
     try:
         on_bytes = progress.advance if progress is not None else None
-        logs = read_logs(paths, base.signals, on_bytes)
+        logs = read_logs(paths, base.signals, on_bytes, Workers(workers))
         dumps = _dumps(logs, on_bytes)
     finally:
         if progress is not None:

@@ -14,8 +14,14 @@ from memdoctor.cli.render import render
 @click.option("--plot", is_flag=True, help="Draw loss, gradient norm, step time and memory below the report.")
 @click.option("--series", metavar="FILE", help="Write all step lines to FILE (.csv or .json).")
 @click.option("--baseline", metavar="LOG", multiple=True, help="Logs of a run that worked: tell first what differs; may be repeated.")
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Processes that read, each a file at a time (default: as many as several big files are worth).",
+)
 @common
-def logs(paths: tuple[str, ...], plot: bool, series: str | None, baseline: tuple[str, ...], options: Options) -> int:
+def logs(paths: tuple[str, ...], plot: bool, series: str | None, baseline: tuple[str, ...], workers: int | None, options: Options) -> int:
     """Find the root cause of a failed run in its logs.
 
     PATH is a log file (plain or compressed), a folder of logs (one file a rank or node, as launchers write them), or - for
@@ -36,7 +42,13 @@ def logs(paths: tuple[str, ...], plot: bool, series: str | None, baseline: tuple
     bar = ByteBar()
     try:
         report = diagnose_logs(
-            paths, rules_dirs=options.rules, ignore=options.ignore, progress=bar, baseline=baseline, on_series=told.append
+            paths,
+            rules_dirs=options.rules,
+            ignore=options.ignore,
+            progress=bar,
+            baseline=baseline,
+            on_series=told.append,
+            workers=workers,
         )
     finally:
         bar.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from memdoctor.model import Fact
 
@@ -18,6 +19,7 @@ ALL = 50_000
 ALWAYS = 64  # of each (kind, name), even when ALL is reached
 
 Key = tuple[str, str, int | None, int]
+Place = tuple[Key, object]
 
 
 class Store:
@@ -25,8 +27,8 @@ class Store:
 
     def __init__(self) -> None:
         self.counts: dict[Key, int] = {}
-        self._first: dict[tuple[Key, object], list[Fact]] = {}
-        self._last: dict[tuple[Key, object], deque[Callable[[], Fact]]] = {}
+        self._first: dict[Place, list[Fact]] = {}
+        self._last: dict[Place, deque[Callable[[], Fact]]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._all = 0
 
@@ -36,12 +38,30 @@ class Store:
         ``who`` tells the facts of different processes apart where no rank does.
         """
         self.counts[key] = self.counts.get(key, 0) + 1
-        place = (key, who)
+        self._keep((key, who), build)
+
+    def join(self, later: Store) -> None:
+        """Take over what ``later`` collected, as if it had been offered after all that is here."""
+        for key, count in later.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + count
+        for place, facts in later._first.items():
+            for fact in facts:
+                self._keep(place, partial(_same, fact))
+            for build in later._last.get(place, ()):
+                self._keep(place, build)
+
+    def settle(self) -> None:
+        """Build what is kept, so that the store can go from one process to another."""
+        for ring in self._last.values():
+            for place in range(len(ring)):
+                ring[place] = partial(_same, ring[place]())
+
+    def _keep(self, place: Place, build: Callable[[], Fact]) -> None:
         ring = self._last.get(place)
         if ring is not None and len(ring) == LAST:
             ring.append(build)
             return
-        kind = key[:2]
+        kind = place[0][:2]
         if not self._room(kind):
             return
         if ring is not None:
@@ -64,3 +84,7 @@ class Store:
     def _room(self, kind: tuple[str, str]) -> bool:
         held = self._names.get(kind, 0)
         return held < ALWAYS or (held < PER_NAME and self._all < ALL)
+
+
+def _same(fact: Fact) -> Fact:
+    return fact

@@ -62,6 +62,13 @@ class Packed:
         self.code, self.value, self.count = code, value, count
         self.data: array[Any] | None = None
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """From another process, where NaN was another object."""
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        if self.value != self.value:
+            self.value = NAN
+
     def extend(self, values: Sequence[float]) -> None:
         if self.code == "i" and max(values) > EXACT:
             self._widen()

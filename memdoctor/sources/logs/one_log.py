@@ -1,0 +1,81 @@
+"""Reading one log: what a worker does, and what it hands back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from memdoctor.model import FileRead, InputFile, Signal, Skip
+from memdoctor.sources.logs.index import SignalIndex
+from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.reading import Reader
+from memdoctor.sources.logs.scan import FileScan
+from memdoctor.sources.logs.store import Store
+
+OnBytes = Callable[[int], None]
+Numbered = tuple[int, LogFile]  # a log, and its place in the reading order
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one log yielded. ``skip`` says why reading stopped early; without an ``input`` nothing could be read."""
+
+    store: Store
+    skip: Skip | None
+    input: InputFile | None = None
+    read: FileRead | None = None
+
+
+class LogReader:
+    """Reads logs with one set of signals. Goes from process to process as the signals alone."""
+
+    def __init__(self, signals: Sequence[Signal]) -> None:
+        self._signals = signals
+        self._index: SignalIndex | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LogReader, (tuple(self._signals),)
+
+    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
+        """``on_bytes`` is told, chunk by chunk, how many stored bytes were read."""
+        number, file = numbered
+        if self._index is None:
+            self._index = SignalIndex(self._signals)
+        store = Store()
+        reader = Reader(file, on_bytes)
+        scan = FileScan(file, number, self._index, store)
+        scan.run(reader)
+        if reader.skip is not None and reader.lines == 0:
+            return Outcome(store, reader.skip)
+        read = FileRead(
+            path=file.path,
+            number=number,
+            rank=file.rank,
+            attempt=file.attempt,
+            first=scan.first,
+            last=scan.last,
+            epochs=scan.epochs,
+            lines=reader.lines,
+            truncated=reader.truncated,
+            ends_mid_line=reader.ends_mid_line,
+            age=None if reader.mtime is None else time.time() - reader.mtime,
+            ranks=frozenset(scan.ranks),
+            series=scan.series,
+        )
+        return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read)
+
+
+class Engine(Protocol):
+    """Who has logs read: one after the other, in processes of its own, or on the machines of a cluster."""
+
+    def __call__(self, read: LogReader, logs: Sequence[Numbered], on_bytes: OnBytes | None) -> Generator[Outcome, None, None]:
+        """``read`` of each of ``logs``, in their order. Closing the iterator ends all work."""
+        ...
+
+
+def in_turn(read: LogReader, logs: Sequence[Numbered], on_bytes: OnBytes | None) -> Generator[Outcome, None, None]:
+    """The engine that reads here, one log after the other."""
+    for log in logs:
+        yield read(log, on_bytes)
