@@ -33,10 +33,10 @@ class Shapes:
 
 
 def shapes_of(facts: Sequence[Fact]) -> Shapes | None:
-    """From the facts of one attempt; None where neither arguments nor a configuration were dumped."""
+    """From the facts of one attempt; None where no arguments, no configuration and no sizes are told."""
     megatron, deepspeed = _dump(facts, "run.args", "megatron-lm"), _dump(facts, "run.args", "deepspeed")
     written, hugging_face = _dump(facts, "run.config", "deepspeed"), _dump(facts, "run.config", "transformers")
-    if megatron:
+    if megatron or (_sizes_told(facts) and not (deepspeed or written or hugging_face)):
         _complete(megatron, facts)
     model, layout = megatron_model(megatron), megatron_layout(megatron) if megatron else None
     if model is None:
@@ -66,6 +66,11 @@ def _complete(values: dict[str, str], facts: Sequence[Fact]) -> None:
             for field, name in _FROM_WORLD.items():
                 if fact.fields.get(field) is not None and values.get(name, "None") == "None":
                     values[name] = str(fact.fields[field])
+
+
+def _sizes_told(facts: Sequence[Fact]) -> bool:
+    """Whether Megatron-LM's sizes line is there: it tells the layout where the dump was cut off."""
+    return any(fact.kind == "run.world" and fact.fields.get("tp") and fact.fields.get("pp") for fact in facts)
 
 
 def _told(facts: Sequence[Fact], name: str) -> int | None:
