@@ -6,11 +6,11 @@ units whatever letters they use ("MB" in a Megatron memory line is MiB), so ever
 
 from __future__ import annotations
 
-import re
+from memdoctor.lazy import lazy
 
-_SIZE = re.compile(r"\s*([\d,]*\.?\d+(?:[eE][+-]?\d+)?)\s*([kKmMgGtTpP]?)i?(?:[bB](?:ytes?)?)?\s*$")
+_SIZE = lazy(r"\s*([\d,]*\.?\d+(?:[eE][+-]?\d+)?)\s*([kKmMgGtTpP]?)i?(?:[bB](?:ytes?)?)?\s*$")
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_DURATION = re.compile(r"\s*([\d,]*\.?\d+)\s*(ns|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\s*$")
+_DURATION = lazy(r"\s*([\d,]*\.?\d+)\s*(ns|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\s*$")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "mi": 1e-3, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
 
 

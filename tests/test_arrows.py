@@ -16,7 +16,7 @@ PACKAGE = ROOT / "memdoctor"
 VOCABULARY = {"model", "catalog", "units", "errors", "resources", "records", "kept", "tables", "lazy", "shelf"}
 # part -> what of ours it may import besides itself and, where it is a part proper, the vocabulary
 ARROWS: dict[str, set[str]] = {
-    "cli": {"pipeline", "checkup", "report", "engine.load", "fixtures", "handbook"},
+    "cli": {"interrupts", "pipeline", "checkup", "report", "engine.load", "fixtures", "handbook"},
     "pipeline": {"sources", "derive", "engine"},
     "checkup": {"sources", "derive", "engine"},
     "fixtures": {"pipeline", "checkup", "engine.yaml_strict", "report.verdict", "report.text"},
@@ -30,14 +30,15 @@ ARROWS: dict[str, set[str]] = {
     "records": set(),
     "lazy": set(),
     "shelf": set(),
-    "units": set(),
+    "units": {"lazy"},
     "errors": set(),
     "catalog": {"units", "records"},
     "resources": {"errors"},
-    "kept": {"resources"},
+    "kept": {"interrupts", "resources"},
     "tables": {"kept", "errors"},
     "__init__": set(),
-    "entry": {"cli"},
+    "entry": {"cli", "interrupts"},
+    "interrupts": set(),
     "__main__": {"entry"},
 }
 ONLY_IN = {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memdoctor.cli import output
-from memdoctor.cli.paper import Paper, wants_color
+from memdoctor.cli.paper import WIDTH, Paper, columns, wants_color
 
 if TYPE_CHECKING:
     from memdoctor.report.blocks import Block
@@ -30,7 +29,7 @@ def show(text: str | Sequence[Block], path: str | None, *, format_: str = "text"
 
     to_stdout = path in (None, "-")
     paper = Paper((sys.stdout.encoding or "utf-8") if to_stdout else "utf-8")
-    width = shutil.get_terminal_size((100, 24)).columns if to_stdout else 100
+    width = columns() if to_stdout else WIDTH
     blocks_terminal.render(text, color=to_stdout and color and wants_color(), width=width, file=paper, whole=whole)
     output.write(path, paper.getvalue())
     return 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
 from memdoctor.cli import output
 from memdoctor.cli.options import Options
-from memdoctor.cli.paper import Paper, wants_color
+from memdoctor.cli.paper import WIDTH, Paper, columns, wants_color
 
 if TYPE_CHECKING:
     from memdoctor.model import Report
@@ -38,6 +37,6 @@ def _text(report: Report, options: Options, plot: bool) -> str:
     to_stdout = options.output in (None, "-")
     page = Paper((sys.stdout.encoding or "utf-8") if to_stdout else "utf-8")
     color = to_stdout and not options.no_color and wants_color()
-    width = shutil.get_terminal_size((100, 24)).columns if to_stdout else 100
+    width = columns() if to_stdout else WIDTH
     terminal.render(report, verbose=options.verbose, color=color, width=width, file=page, plot=plot)
     return page.getvalue()

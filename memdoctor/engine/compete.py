@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from memdoctor.engine.cases import Case, specificity
+from memdoctor.engine.globs import fits
 from memdoctor.model import CONFIDENCES, Fact
 
 
@@ -82,7 +82,7 @@ def _not_overruled(contenders: Sequence[Case]) -> list[Case]:
         unsure = CONFIDENCES.index(one.finding.confidence) > CONFIDENCES.index(other.finding.confidence)
         if unsure and (one.weak or not other.weak):  # "no better cause" yields to a better one, however unsure that is
             return False
-        return one is not other and any(fnmatchcase(other.rule.id, name) for name in one.rule.over)
+        return one is not other and any(fits(other.rule.id, name) for name in one.rule.over)
 
     left = [case for case in contenders if not any(beats(other, case) for other in contenders)]
     return left or list(contenders)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from memdoctor.engine.cases import Case
+from memdoctor.lazy import lazy
 from memdoctor.model import Diagnosis, Evidence, Fact, Fix
 
 MOST_EVIDENCE = 5
 MOST_TEXT = 400  # characters of an evidence line
-_PLACE = re.compile(r"<([a-z_]+)>")
-_PASTABLE = re.compile(r"[A-Za-z0-9_./:@=+,%][A-Za-z0-9_./:@=+,%-]*")  # inputs are not trusted: nothing else gets into a line to paste
+_PLACE = lazy(r"<([a-z_]+)>")
+_PASTABLE = lazy(r"[A-Za-z0-9_./:@=+,%][A-Za-z0-9_./:@=+,%-]*")  # inputs are not trusted: nothing else gets into a line to paste
 TRAINERS: Mapping[str, frozenset[str]] = {  # whose fixes serve a run with this trainer
     "megatron-lm": frozenset({"megatron-lm"}),
     "deepspeed": frozenset({"deepspeed"}),

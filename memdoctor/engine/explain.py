@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from memdoctor.engine.cases import Case, missing_ranks
+from memdoctor.engine.globs import fits
 from memdoctor.engine.links import linked, nearness
 from memdoctor.engine.onset import clearly_before, file_order, printed_before, within
 from memdoctor.records import record
@@ -67,7 +67,7 @@ def _names(cause: Case, effect: Case) -> bool:
     if cause.severity_rank() > effect.severity_rank() or clearly_before(effect.span, cause.span):
         return False
     return any(
-        fnmatchcase(effect.cause, explains.cause)
+        fits(effect.cause, explains.cause)
         and linked(cause.facts, effect.facts, explains.link)
         and within(cause.span, effect.span, explains.before)
         for explains in cause.rule.explains

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from memdoctor.engine.cases import rank_of
+from memdoctor.lazy import lazy
 from memdoctor.model import Fact
 
-_BUS = re.compile(r"([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-9a-f])?$")
+_BUS = lazy(r"([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-9a-f])?$")
 
 
 def linked(cause: Sequence[Fact], effect: Sequence[Fact], link: str) -> bool:

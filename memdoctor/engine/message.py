@@ -6,17 +6,17 @@ characters themselves. "Rank {ranks}" becomes "Ranks 3, 11" and "{count} reports
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from memdoctor.lazy import lazy
 from memdoctor.records import record
 
 SPECIAL = ("rank", "ranks", "count", "host", "attempt", "gpus")
 LONGEST = 200  # characters of one value: a message is one line
 UNKNOWN = "unknown"
 
-_PLURAL = re.compile(r"^( [a-z]+[a-rt-z])s\b")
-_ONE_RANK = re.compile(r"\b[Rr]ank $")
+_PLURAL = lazy(r"^( [a-z]+[a-rt-z])s\b")
+_ONE_RANK = lazy(r"\b[Rr]ank $")
 
 Show = Callable[[str], str | None]
 

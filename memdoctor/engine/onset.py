@@ -6,16 +6,16 @@ the times leave no doubt; everything else is "unknown", which contradicts nothin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from memdoctor.lazy import lazy
 from memdoctor.model import Fact, Stamp
 from memdoctor.records import record
 
 SKEW = 60.0  # seconds by which clocks of different hosts (or lines that different programs buffer) may differ
 ONE_FILE = 5.0  # the same, where both lines stand in one file
-_ZONE = re.compile(r"(?:Z|[+-]\d\d:?(?:\d\d)?)$")
+_ZONE = lazy(r"(?:Z|[+-]\d\d:?(?:\d\d)?)$")
 
 
 @record

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memdoctor.engine.globs import fits
 from memdoctor.errors import RuleError
 from memdoctor.records import record
 from memdoctor.resources import rules_dir
@@ -51,7 +51,7 @@ class Tiers:
 
 def matches(cause: str, globs: Sequence[str]) -> bool:
     """True where ``cause`` is one of ``globs`` or fits one of them."""
-    return any(fnmatchcase(cause, glob) for glob in globs)
+    return any(fits(cause, glob) for glob in globs)
 
 
 @cache

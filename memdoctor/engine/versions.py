@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from memdoctor.lazy import lazy
 
-_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*v?(\d+(?:\.\d+)*)\s*")
-_RELEASE = re.compile(r"\s*v?(\d+(?:\.\d+)*)")
+_CLAUSE = lazy(r"\s*(>=|<=|==|!=|>|<)\s*v?(\d+(?:\.\d+)*)\s*")
+_RELEASE = lazy(r"\s*v?(\d+(?:\.\d+)*)")
 ANY = "*"
 
 

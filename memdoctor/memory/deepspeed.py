@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from memdoctor.lazy import lazy
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.values import Values, flag, whole, word
 
-_ZERO_PAIR = re.compile(r"(\w+)=([^\s,)]+)")
+_ZERO_PAIR = lazy(r"(\w+)=([^\s,)]+)")
 
 
 def deepspeed_values(dump: Values, printed_json: Values) -> dict[str, str]:

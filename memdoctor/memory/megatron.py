@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from memdoctor.lazy import lazy
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
 from memdoctor.memory.values import PARTS, Values, flag, whole, word
@@ -161,8 +162,8 @@ def _layers_of(values: Values, layers: int | None, pp: int) -> tuple[int, ...]:
     return (*((first,) if first is not None else ()), *([each] * middle), *((last,) if last is not None else ()))
 
 
-_GROUP = re.compile(r"\(([^()]*)\)(?:\*(\d+))?")
-_TIMES = re.compile(r"([A-Za-z|])\*(\d+)")
+_GROUP = lazy(r"\(([^()]*)\)(?:\*(\d+))?")
+_TIMES = lazy(r"([A-Za-z|])\*(\d+)")
 
 
 def layout_layers(text: str) -> tuple[int, ...]:

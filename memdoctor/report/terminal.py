@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import TextIO
 
 from memdoctor.model import Report
-from memdoctor.report.terminal_check import check_list
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_parts import consequences, incidents, not_checked, notes, notes_folded, others, root_cause, skips
-from memdoctor.report.terminal_series import baseline, curves
 from memdoctor.report.terminal_words import ENDINGS, what_was_read
 
 
@@ -19,16 +17,18 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
     """Write ``report`` to ``file``. ``verbose`` 1 unfolds what is folded; ``width`` is in columns, ``file.encoding`` decides on signs; ``plot``: with curves."""
     page = Page(width, encoding=getattr(file, "encoding", None) or "utf-8", color=color)
     if report.command == "check":
+        from memdoctor.report.terminal_check import check_list
+
         check_list(page, report, verbose)
         file.write(page.render())
         return
     root = next((each for each in report.diagnoses if each.cause == report.root_cause and each.severity != "note"), None)
     if root is None:
         _nothing(page, report)
-        baseline(page, report, verbose)
+        _baseline(page, report, verbose)
     else:
         root_cause(page, report, root, verbose)
-        baseline(page, report, verbose)
+        _baseline(page, report, verbose)
         others(page, report, root, verbose)
         consequences(page, report, root, verbose)
         incidents(page, report)
@@ -39,8 +39,17 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
     notes(page, report, verbose)
     not_checked(page, report, verbose)
     if plot:
+        from memdoctor.report.terminal_series import curves
+
         curves(page, report, root)
     file.write(page.render())
+
+
+def _baseline(page: Page, report: Report, verbose: int) -> None:
+    if report.baseline:
+        from memdoctor.report.terminal_series import baseline
+
+        baseline(page, report, verbose)
 
 
 def _nothing(page: Page, report: Report) -> None:

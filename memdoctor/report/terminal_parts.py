@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from memdoctor.lazy import lazy
 from memdoctor.model import Diagnosis, Evidence, Fix, Report
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_words import ACTIONS, STYLES, later, plural, ranks, where
@@ -14,7 +13,7 @@ MOST_CONSEQUENCES = 10
 MOST_SKIPS = 8
 MOST_NOT_CHECKED = 3  # rules with one reason that are told by name
 LONGEST_MESSAGE = 500  # characters
-_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")  # anything else is not put into a line to paste
+_HOST = lazy(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")  # anything else is not put into a line to paste
 
 
 def root_cause(page: Page, report: Report, root: Diagnosis, verbose: int) -> None:

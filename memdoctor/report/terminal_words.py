@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from memdoctor import units
+from memdoctor.lazy import lazy
 from memdoctor.model import Diagnosis, Report, Stamp
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
@@ -24,7 +23,7 @@ ENDINGS = {
     "running": "The run was still going on at the last line.",
     "unknown": "How the run ended is not known: the log does not say.",
 }
-_ZONE = re.compile(r"T.*(?:Z|[+-]\d\d:?\d\d)$")
+_ZONE = lazy(r"T.*(?:Z|[+-]\d\d:?\d\d)$")
 _LONGEST_LIST = 24  # characters of ranks written out
 
 

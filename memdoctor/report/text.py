@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
+
+from memdoctor.lazy import lazy
 
 # Signs without width that count as letters or marks: fillers, joiners, variation selectors.
 _INVISIBLE = frozenset(
-    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+    map(
+        chr,
+        [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)],
+    )
 )
-_INVISIBLE_PATTERN = re.compile("[" + "".join(map(chr, sorted(_INVISIBLE))) + "]")
-_SURROGATE_BYTE = re.compile("[\udc80-\udcff]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_BYTE = lazy("[\udc80-\udcff]")
+_SURROGATE = lazy("[\ud800-\udfff]")
 # Signs that a terminal obeys or that cannot be seen; a JSON encoder itself escapes only those below U+0020.
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_UNSEEN = lazy("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 _HARMLESS = ("L", "M", "N", "P", "S")  # letters, marks, numbers, punctuation, symbols
 
 
@@ -24,7 +27,7 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    if text.isprintable() and _INVISIBLE_PATTERN.search(text) is None:
+    if text.isprintable() and _INVISIBLE.isdisjoint(text):
         return text
     return "".join(_visible(sign) for sign in text)
 
@@ -33,7 +36,7 @@ def _visible(sign: str) -> str:
     if sign.isspace() and sign not in "\x1c\x1d\x1e\x1f\x85\u2028\u2029":
         return " "
     code, category = ord(sign), unicodedata.category(sign)
-    if code not in _INVISIBLE and category.startswith(_HARMLESS):
+    if sign not in _INVISIBLE and category.startswith(_HARMLESS):
         return sign
     if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no UTF-8
         code -= 0xDC00

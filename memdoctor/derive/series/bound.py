@@ -11,6 +11,7 @@ from memdoctor.derive.series.pace import Pace, pace_from_stamps
 from memdoctor.derive.series.robust import median, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.steps import Steps
+from memdoctor.lazy import lazy
 from memdoctor.model import Fact
 from memdoctor.records import record
 
@@ -22,7 +23,7 @@ SWAP = 0.2  # of a step that moves states from and to disk
 LOGGED = 0.5  # of the run's time that goes to collectives
 COMMUNICATION = 0.6  # of the backward pass that waits for the reduction of gradients
 
-_OFFLOADED = re.compile(r"offload_(?:optimizer|param)\W{1,4}(?:\w+\()?[^}]{0,200}?device\W{1,6}(?:\w+\.)?['\"]?(cpu|nvme)", re.I)
+_OFFLOADED = lazy(r"offload_(?:optimizer|param)\W{1,4}(?:\w+\()?[^}]{0,200}?device\W{1,6}(?:\w+\.)?['\"]?(cpu|nvme)", re.I)
 
 
 @record

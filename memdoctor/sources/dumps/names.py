@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 
-_NAME = re.compile(
-    r"(?:nccl|comm_lib)_trace_rank_"
-)  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
-_RANK = re.compile(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?(?:\.gz)?$", re.IGNORECASE)
+from memdoctor.lazy import lazy
+
+_NAME = lazy(r"(?:nccl|comm_lib)_trace_rank_")  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
+_RANK = lazy(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?(?:\.gz)?$", re.IGNORECASE)
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LOGS = (".log", ".txt", ".out", ".err")
 _KEYS = (b"pg_config", b"pg_status", b"profiling_name", b"collective_seq_id", b"comm_lib_version")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
-
-import regex
+from typing import TYPE_CHECKING, Any
 
 from memdoctor.model import Signal
+
+if TYPE_CHECKING:
+    import regex
 
 MAX_PAIRS = 4_000  # entries of `values`; Megatron-LM dumps about 900 arguments
 RESERVED = ("rank", "host", "local_rank", "pid")  # groups that say whose fact it is
@@ -17,6 +18,8 @@ TIMEOUT = 1.0  # seconds that one pattern may take on one line
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> regex.Pattern[str]:
     """A signal's pattern, compiled once, when a line first needs it."""
+    import regex  # a log in which no signal is looked for needs none
+
     return regex.compile(pattern, regex.V0)
 
 

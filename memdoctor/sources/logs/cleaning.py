@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from memdoctor.lazy import lazy
 
 # ECMA-48. A sequence never runs over a line end. The body of a string (window title, hyperlink) is bounded, and a string that has no
 # end loses its two opening bytes only, so that a stray ESC hides nothing.
 _BODY = 2_048
-_ESCAPE = re.compile(
+_ESCAPE = lazy(
     rb"\x1b(?:"
     rb"\[[0-?]{0,256}[ -/]{0,16}[@-~]?"  # CSI: colours, cursor movement
     rb"|\][^\x07\x1b\r\n]{0,%(body)d}(?:\x07|\x1b\\)"  # OSC: titles, hyperlinks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
-import regex
-
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.site_table import Pattern, Table, load_table
 from memdoctor.sources.logs.tracebacks.raised import Frame
 
@@ -16,14 +16,13 @@ USER = "user"
 MAX_SOURCE = 400  # characters of a source line that are searched
 TIMEOUT = 0.5  # seconds that a pattern may take on a source line or message
 
-_STDLIB = regex.compile(
-    r"^<frozen "
+_STDLIB = lazy(
+    r"(?i)^<frozen "
     r"|(?:^|/)lib(?:64)?/python3?\.?\d{0,3}/(?!.*(?:site|dist)-packages/)"
     r"|/(?:python3\d{1,2}|(?:mini|ana)conda\d?|miniforge\d?|envs/[^/]+|\.?venv)/lib/(?!site-packages/|python)"  # Windows
-    r"|/python3\d{1,2}\.zip/",
-    regex.I,
+    r"|/python3\d{1,2}\.zip/"
 )
-_INSTALLED = regex.compile(r"(?:site-packages|dist-packages|\.whl|\.egg)/(?P<package>[^/]+)")
+_INSTALLED = lazy(r"(?:site-packages|dist-packages|\.whl|\.egg)/(?P<package>[^/]+)")
 
 
 @dataclass(slots=True)
@@ -114,7 +113,11 @@ def _found(pattern: str | None, text: str) -> bool:
         return False
 
 
-_compiled = lru_cache(maxsize=1_024)(regex.compile)
+@lru_cache(maxsize=1_024)
+def _compiled(pattern: str) -> Any:
+    import regex  # most logs need none of these patterns
+
+    return regex.compile(pattern)
 
 
 def _path(file: str) -> str:

@@ -9,11 +9,11 @@ lines that stand beside them.
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.step_shapes import bars, beside, dashes, megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
@@ -48,8 +48,8 @@ COLUMNS: Mapping[str, str] = {
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
 
-_TAG = re.compile(rb"\[rank(\d{1,6})\]:")
-_STAMP = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
+_TAG = lazy(rb"\[rank(\d{1,6})\]:")
+_STAMP = lazy(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
 __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_step"]
 

@@ -5,14 +5,14 @@ Here a line is read key by key; most are read by a pattern made from the one bef
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
 GATE = b"elapsed time per iteration"
 
-HEAD = re.compile(rb"iteration\s+(\d+)/\s*(\d+) \|")
+HEAD = lazy(rb"iteration\s+(\d+)/\s*(\d+) \|")
 KEYS: Mapping[bytes, str] = {
     b"lm loss": "loss",
     b"loss": "loss",
