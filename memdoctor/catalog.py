@@ -375,6 +375,24 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "file": "str", "device": "int", "text": "str", "peer": "str", "hca": "str", "status": "int", "vendor": "int", "interface": "str", "rank_a": "int", "rank_b": "int", "bus_id": "str", "got": "int", "expected": "int", "errno": "int", "version_a": "version", "version_b": "version", "path": "str", "wanted": "int"},
     ),
     "nccl.info": Kind("A fact from NCCL INFO lines; name is a slug.", {"name": "str", "device": "int", "interface": "str", "transport": "str", "hca": "str", "variable": "str", "value": "str", "peer_rank": "int", "channels": "int", "nodes": "int"}),
+    "nccl.setup": Kind(
+        "What the NCCL INFO lines of one process tell, summed up. Rank, size and place are those within its greatest communicator; ``stage`` is how far the set-up came "
+        "(network, bootstrap, topology, graph, connect, trees, finish, complete), of a communicator that is not complete where there is one: ``open_rank`` and ``open_size`` are its.",
+        {
+            "of_pid": "int", "of_rank": "int", "world_size": "int", "comm": "str", "gpu": "int", "bus_id": "str", "local": "int", "nodes": "int", "local_ranks": "int",
+            "channels": "int", "stage": "str", "open_rank": "int", "open_size": "int", "open_comm": "str", "open_line": "int", "begun": "bool", "starts": "bool",
+            "communicators": "int", "seconds": "seconds", "slowest": "str", "interface": "str", "address": "str", "network": "str", "cards": "list", "socket": "str",
+            "gdr": "bool", "nvls": "bool", "nvlink_read": "bool", "connecting": "bool", "edges": "map", "variables": "map", "lines": "map", "whole": "bool",
+        },
+    ),
+    "nccl.verdict": Kind(
+        "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped.",
+        {
+            "name": "str", "reason": "str", "value": "str", "usual": "str", "variable": "str", "stage": "str", "transport": "str", "way": "str", "waiting": "int", "of": "int",
+            "rank_a": "int", "rank_b": "int", "bus_id": "str", "channels": "int", "nodes": "int", "hosts": "int", "sure": "bool", "text": "str",
+        },
+    ),
+    "nccl.odd": Kind("A rank whose NCCL set itself up otherwise than that of its peers (derived): ``what`` differs.", {"what": "str", "value": "str", "usual": "str", "others": "int"}, subject=("what",)),
     # --- devices ------------------------------------------------------------------------------------------------------
     "xid": Kind(
         "The NVIDIA driver logged an Xid.",

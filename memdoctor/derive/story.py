@@ -13,7 +13,7 @@ from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
 from memdoctor.derive.steps import steps_of
-from memdoctor.model import AttemptInfo, Fact, FileRead, LogFacts, Origin, Run, Skip, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Ended, Fact, FileRead, LogFacts, Origin, Run, Skip, StepMark, Timeline
 from memdoctor.records import record
 
 BALANCE = ("rank.memory", "rank.parameters", "timer", "rank.speed", "pipeline.wait")  # kinds that tell how even the ranks are
@@ -55,6 +55,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(_balance(attempt, own, facts))
         derived.extend(_hangs(own))
+        derived.extend(_nccl(own, marks, status, facts))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
@@ -97,6 +98,15 @@ def _hangs(own: Sequence[Fact]) -> list[Fact]:
     from memdoctor.derive.hangs import hang_facts
 
     return hang_facts(own)
+
+
+def _nccl(own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: Sequence[Fact]) -> list[Fact]:
+    if not any(fact.kind == "nccl.setup" for fact in own):
+        return []
+    from memdoctor.derive.nccl_setup import setup_facts
+
+    world = max((fact.fields.get("world_size") or 0 for fact in facts if fact.kind == "run.world"), default=0)
+    return setup_facts(own, marks, status, world or None)
 
 
 def after_files(files: Sequence[FileRead]) -> int:

@@ -9,15 +9,17 @@ from memdoctor import catalog
 from memdoctor.model import Signal, signal_head
 from memdoctor.records import record
 from memdoctor.shelf import Shelf
-from memdoctor.sources.logs import steps
+from memdoctor.sources.logs import nccl_gates, steps
 from memdoctor.sources.logs.choosing import GrowingMatcher
 from memdoctor.sources.logs.matcher import Gate
+from memdoctor.sources.logs.sampling import NUMBERS
 
 TRACEBACK_GATES = tuple(map(Gate, (b"most recent call", b"Fatal Python error")))
 ERROR_GATES = tuple(map(Gate, (
     b"Error", b"ERROR", b"error:", b"Exception", b"CRITICAL", b"FATAL", b"Fatal", b"fatal", b"FAILED", b"Failed", b"failed", b"Aborted", b"panic",
     b"Interrupt", b"Exit",
 )))  # fmt: skip
+_NCCL = frozenset((*nccl_gates.GATES, *nccl_gates.SAMPLED_GATES))
 
 
 @record
@@ -36,6 +38,8 @@ class Opened:
     only_signals: bool
     texts: tuple[tuple[bytes, ...], ...]
     sampled: bool
+    nccl: bool  # a line of NCCL's set-up
+    weight: float  # towards the number of sampled lines that is enough
 
     def plausible(self, raw: bytes) -> bool:
         """False where no signal can match ``raw`` for want of its texts, and nothing else is opened: most lines are done with then."""
@@ -54,9 +58,9 @@ class SignalIndex:
                 by_text.setdefault(text, []).append(number)
         gates = {Gate(text.encode()): numbers for text, numbers in by_text.items()}
         readings = {gate for gate, opened in gates.items() if all(catalog.KINDS[heads[number][0]].readings for number in opened)}
-        for gate in (*steps.GATES, *steps.SAMPLED_GATES, *TRACEBACK_GATES, *ERROR_GATES):
+        for gate in (*steps.GATES, *steps.SAMPLED_GATES, *TRACEBACK_GATES, *ERROR_GATES, *nccl_gates.GATES, *nccl_gates.SAMPLED_GATES):
             gates.setdefault(gate, [])
-        self._sampled = (readings | set(steps.SAMPLED_GATES)).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
+        self._sampled = (readings | {*steps.SAMPLED_GATES, *nccl_gates.SAMPLED_GATES}).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
         self.gates = tuple(gates)
         self.matcher = GrowingMatcher(self.gates, [number for number, gate in enumerate(self.gates) if gate in self._sampled])
         self._signals = signals
@@ -69,20 +73,30 @@ class SignalIndex:
             own = {self.gates[number] for number in gates}
             numbers = sorted({number for gate in gates for number in self._opened[gate]})
             step = not own.isdisjoint(steps.GATES) or not own.isdisjoint(steps.SAMPLED_GATES)
+            sampled = own.isdisjoint(steps.GATES) and not own.isdisjoint(self._sampled)
             traceback, error = not own.isdisjoint(TRACEBACK_GATES), not own.isdisjoint(ERROR_GATES)
+            only_step = step and not (numbers or traceback or error)
             known = Opened(
                 signals=tuple(self._signals[number] for number in numbers),
                 step=step,
                 traceback=traceback,
                 error=error,
-                only_step=step and not (numbers or traceback or error),
+                only_step=only_step,
                 only_signals=not (step or traceback or error),
                 texts=tuple(tuple(text.encode() for text in self._signals[number].has) for number in numbers),
-                sampled=own.isdisjoint(steps.GATES) and not own.isdisjoint(self._sampled),
+                sampled=sampled,
+                nccl=not own.isdisjoint(_NCCL),
+                weight=_weight(own & self._sampled, only_step) if sampled else 0.0,
             )
             if len(self._cache) < 100_000:
                 self._cache[gates] = known
         return known
+
+
+def _weight(sampled: set[Gate], only_step: bool) -> float:
+    if sampled.issubset(nccl_gates.SAMPLED_GATES):
+        return nccl_gates.WEIGHT
+    return NUMBERS if only_step else 1.0
 
 
 def _rarest(has: Sequence[str], shared: Counter[str]) -> str:

@@ -47,7 +47,11 @@ def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
 
 def with_lines(facts: Sequence[Fact], paths: Sequence[str]) -> tuple[Fact, ...]:
     """``facts`` with the text of their lines where derivation knew only the number."""
-    bare = [fact for fact in facts if fact.kind.startswith("series.") and fact.origin.path and fact.origin.line and not fact.origin.excerpt]
+    bare = [
+        fact
+        for fact in facts
+        if fact.kind.startswith(("series.", "nccl.")) and fact.origin.path and fact.origin.line and not fact.origin.excerpt
+    ]
     if not bare:
         return tuple(facts)
     wanted: dict[str, set[int]] = {}

@@ -17,6 +17,11 @@ class Sampling:
         self._chunk = 0
         self._read = 0.0
 
+    @property
+    def whole(self) -> bool:
+        """True as long as nothing was left out."""
+        return self._stride == 1
+
     def next(self) -> bool:
         self._chunk += 1
         return self._chunk % self._stride == 0

@@ -6,6 +6,7 @@ Between open blocks the scan jumps from hit to hit; while a traceback or block i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from memdoctor.model import Stamp
 from memdoctor.sources.logs import formats
@@ -17,13 +18,16 @@ from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk, Reader
-from memdoctor.sources.logs.sampling import NUMBERS, Sampling
+from memdoctor.sources.logs.sampling import Sampling
 from memdoctor.sources.logs.segments import SegmentReader
 from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
 from memdoctor.sources.logs.step_batches import StepReader
 from memdoctor.sources.logs.steps import Series, bar_before, read_step
 from memdoctor.sources.logs.store import Store
 from memdoctor.sources.logs.streams import Streams
+
+if TYPE_CHECKING:
+    from memdoctor.sources.logs.nccl_setup import NcclSetup
 
 SAMPLE_LINES = 200  # read to learn the prefixes of a file
 SAMPLE_BYTES = 65_536
@@ -47,6 +51,8 @@ class FileScan:
         self._steps = StepReader(self.series, self._maker.seq(0, 0))
         self._sampling = Sampling()
         self._format: formats.Format | None = None
+        self._nccl: NcclSetup | None = None
+        self._store = store
 
     @property
     def epochs(self) -> int:
@@ -66,6 +72,8 @@ class FileScan:
                 self._read(chunk)
         self._steps.flush()
         self._streams.close()
+        if self._nccl is not None:
+            self._nccl.close(whole=self._sampling.whole)
         self._place.start = len(self._place.data)
         self.last = self._place.stamp_before(Line("")) or self.first
 
@@ -98,8 +106,9 @@ class FileScan:
             if step and opened.only_step and not streams.open:
                 continue  # as nearly all step lines
             place.line, place.start = line, start
-            if opened.sampled:
-                sampled += NUMBERS if opened.only_step else 1.0
+            sampled += opened.weight
+            if opened.nccl:
+                self._take_nccl(data[start:end], line)
             if opened.step and not step and end - start <= LONG:
                 step = self._step(data[start:end])
             if not streams.open and (opened.only_step if step else not opened.plausible(data[start:end])):
@@ -110,6 +119,13 @@ class FileScan:
         self._steps.leave()
         self._sampling.found(sampled)
         chunk.lines = line - chunk.line + count(b"\n", counted)
+
+    def _take_nccl(self, raw: bytes, line: int) -> None:
+        if self._nccl is None:
+            from memdoctor.sources.logs.nccl_setup import NcclSetup  # few logs need it
+
+            self._nccl = NcclSetup(self._place, self._maker, self._store, self._file)
+        self._nccl.take(raw, line)
 
     def _step(self, raw: bytes) -> bool:
         """Whether the segment is a step line, or one that stands beside step lines; its numbers are kept then."""
