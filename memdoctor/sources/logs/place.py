@@ -11,10 +11,12 @@ from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk
 from memdoctor.sources.logs.stamps import find_stamp
 from memdoctor.sources.logs.tracebacks import Frame, from_tail
+from memdoctor.sources.logs.tracebacks.shapes import FRAME
 
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
 STAMP = 256  # bytes of a line in which a stamp is looked for
 LINES = 80  # looked back for frames
+SOURCE = 8  # lines of one statement below its frame
 
 
 class Place:
@@ -68,6 +70,20 @@ class Place:
         if b" in " not in before and b'File "' not in before:
             return ()
         return from_tail(islice(self._lines_before(before, line.stream), LINES))
+
+    def is_source(self, line: Line) -> bool:
+        """Whether ``line`` is the source text below a frame of a traceback whose head is missing: what is raised there, not what was raised."""
+        if not line.text.startswith("    "):
+            return False
+        before = self.before()
+        if b'File "' not in before[-2_000:]:
+            return False
+        for above in islice(self._lines_before(before, line.stream), SOURCE):
+            if FRAME.match(above.text):
+                return True
+            if not above.text.startswith("    "):
+                return False
+        return False
 
     def _lines_before(self, before: bytes, stream: str) -> Iterator[Line]:
         """The lines of ``stream`` in ``before``, the newest first; one that is cut off is left out, the file's first is not."""

@@ -61,7 +61,7 @@ class SegmentReader:
             known = True
             if window:
                 self._known.add(here)
-            if only_speaks_of(line.text):
+            if only_speaks_of(line.text) or (traceback is None and self._place.is_source(line)):
                 break
             if traceback is not None:
                 traceback.pending.append((signal, found, self._place.line, line, raw))
