@@ -330,11 +330,12 @@ KINDS: Mapping[str, Kind] = {
     "series.resume_jump": Kind("A loss that begins far higher after a resume than it was for the same iterations (derived). ``over``: it came back.", {"before": "float", "after": "float", "over": "bool", "steps": "int"}, {"ratio": _ratio("after", "before")}),
     "series.scale_collapse": Kind("A loss scale that fell to the bottom while every step was skipped (derived). ``good``: lines with a step taken before.", {"before": "float", "after": "float", "skipped": "int", "good": "int"}),
     "series.slowdown": Kind("Steps that take longer than the run's own best (derived); name: step, drift, passing (over by the end).", {"name": "str", "before": "seconds", "after": "seconds", "ratio": "float", "until": "int"}),
-    "series.periodic": Kind("Single steps that are slow at a regular beat (derived); name: evaluation, checkpoint, garbage collection, memory report, unknown.", {"name": "str", "period": "int", "typical": "seconds", "extra": "seconds", "share": "float", "times": "int"}),
+    "series.periodic": Kind("Single steps that are slow at a regular beat (derived); name: evaluation, checkpoint (or both), garbage collection, memory report, unknown.", {"name": "str", "period": "int", "typical": "seconds", "extra": "seconds", "share": "float", "times": "int"}),
     "series.growth": Kind("Memory that grows step by step up to the end (derived); name: allocated, reserved, device, host. ``full_iteration``: where the capacity is reached if it goes on so; ``oom``: memory ran out after it.", {"name": "str", "first": "bytes", "last": "bytes", "per_step": "bytes", "capacity": "bytes", "assumed": "bool", "full_iteration": "int", "oom": "bool"}, {"growth": _ratio("last", "first")}),
     "series.bound": Kind("What a large part of each step goes to (derived); name: data, offload, communication.", {"name": "str", "share": "float", "seconds": "seconds", "of": "seconds", "timer": "str"}),
-    "series.experts": Kind("A load balancing loss far above the value of even experts (derived).", {"first": "float", "last": "float"}),
+    "series.experts": Kind("A load balancing loss far above the value of even experts (derived); name: rise (it had been even), level (high all the time).", {"name": "str", "first": "float", "last": "float"}),
     "memory.flush": Kind("The caching allocator gave memory back and asked for it again within a step.", {"flushes": "int"}),
+    "memory.retries": Kind("How often, since the start of the process, an allocation succeeded only after the allocator had emptied its cache.", {"retries": "int"}),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(
         "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, dump_observed, blocking_wait.",

@@ -124,6 +124,8 @@ class _Walk:
         loss, norm, mask = self._loss[row], self._norm[row], self._masks[row]
         no_loss, no_norm = bool(mask & self._no_loss), bool(mask & self._no_norm)
         skipped = self._skipped[row] if math.isfinite(self._skipped[row]) else 0.0
+        if loss == 0 and skipped > 0:  # Megatron-LM from core 0.17 on: the mean over no steps
+            loss, no_loss = math.nan, True
         iteration = int(self._iteration[row])
         bad_norm = not no_norm and not math.isfinite(norm)
         hidden = no_loss and skipped == 0 and (bad_norm or (self._keyed and no_norm and self.last_loss is not None))

@@ -67,10 +67,16 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     derived.extend(series.facts)
     last = next((info.number for info in reversed(infos) if info.debris_of is None), attempts)
     facts = [*facts, *(fact if fact.attempt == last else replace(fact, attempt=last) for fact in dumped)]
-    everything = sorted([*facts, *derived], key=lambda fact: fact.seq)
+    everything = sorted([*facts, *derived], key=_place)
     skips = (Skip("series over time", f"failed: {series.failed}"),) if series.failed is not None else ()
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, skips)
+
+
+def _place(fact: Fact) -> tuple[int, int]:
+    """In reading order; what step lines tell also by the step, as a bar draws all of them in one line."""
+    step = fact.fields.get("iteration") if fact.kind.startswith("series.") else None
+    return (fact.seq, step if isinstance(step, int) else -1)
 
 
 # What follows is asked for where the logs hold such facts at all: most hold none, and a start need not import it.

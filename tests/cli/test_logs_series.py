@@ -10,7 +10,7 @@ import pytest
 
 from memdoctor.cli import main
 from memdoctor.report import plot
-from tests.runs import make
+from tests.made_runs.make import make
 
 SCHEMA = json.loads((Path(plot.__file__).parent / "schema.json").read_text())
 

@@ -10,7 +10,7 @@ from memdoctor.derive.baseline import compare
 from memdoctor.derive.series import Rows
 from memdoctor.model import Fact, Origin, Run
 from memdoctor.pipeline import diagnose_logs
-from tests.runs import make
+from tests.made_runs.make import make
 
 
 @dataclass

@@ -13,7 +13,8 @@ import pytest
 
 from memdoctor.model import Report
 from memdoctor.pipeline import diagnose_logs
-from tests.runs import SHAPES_OF, MadeRun, make
+from tests.made_runs.expected import MadeRun
+from tests.made_runs.make import SHAPES_OF, make
 
 INTERVALS = (1, 10, 100)
 RIGHT = 0.98  # of the planted events that must be called by their name, and dated rightly
@@ -31,26 +32,12 @@ class Score:
 
     def take(self, name: str, run: MadeRun, report: Report) -> None:
         self.runs += 1
-        right, found = judged(run, report)
-        dated = right and run.onset_is_right(found)
+        right, dated = run.verdict(report)
         self.right += right
         self.dated += dated
         if not dated:
-            said = [(each.rule, each.severity, each.iteration) for each in report.diagnoses]
+            said = [(each.rule, each.severity, each.iteration, each.message) for each in report.diagnoses]
             self.wrong.append(f"{name}: expected {run.expected}, said {said}")
-
-
-def judged(run: MadeRun, report: Report) -> tuple[bool, int | None]:
-    """Whether the report calls the run what it is, and since which iteration."""
-    expected = run.expected
-    if expected.note is not None:
-        notes = [each for each in report.diagnoses if each.cause == expected.note and each.severity == "note"]
-        near = [each for each in notes if run.onset_is_right(each.iteration)] or notes
-        return report.root_cause is None and bool(near), near[0].iteration if near else None
-    if not expected.causes:
-        return report.root_cause is None, None
-    root = next((each for each in report.diagnoses if each.cause == report.root_cause), None)
-    return report.root_cause in expected.causes, None if root is None else root.iteration
 
 
 def score(tmp_path: Path, event: str, intervals: tuple[int, ...], seeds: range) -> Score:

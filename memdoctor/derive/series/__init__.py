@@ -131,8 +131,13 @@ def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fa
 
 def _memory(tell: Teller, facts: Sequence[Fact], capacity: float | None, result: list[Fact]) -> None:
     found = []
-    for each in readings(tell.steps):
-        grown = growth.growth(each.times, each.values, None if each.name == "host" else capacity)
+    told = readings(tell.steps)
+    most = max((max(each.values) for each in told if each.name != "host"), default=0.0)
+    for each in told:
+        if each.name == "host":  # nobody can guess how much a machine has
+            grown = growth.growth(each.times, each.values, each.whole, math.inf)
+        else:
+            grown = growth.growth(each.times, each.values, capacity or each.whole, most)
         if grown is not None:
             found.append((each, grown))
     if found:  # the rank that will be full first

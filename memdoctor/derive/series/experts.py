@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 
-from memdoctor.derive.series.robust import median
+from memdoctor.derive.series.levels import rise_to_the_end
+from memdoctor.derive.series.robust import typical
 from memdoctor.derive.series.segments import Segment
+from memdoctor.derive.series.selecting import at, select
 from memdoctor.records import record
 
-FEWEST = 8  # lines
-EVEN = 1.0  # Megatron-LM's load balancing loss where all experts get the same; twice that where the busiest ones get twice their share
-UNEVEN = 1.5
+FEWEST = 12  # lines
+RISE = 0.5  # above its lowest level: even experts hold their value, 1 (core 0.8 and newer, DeepSpeed) or the experts of a token (before it)
+HIGH = 3.0  # a value that is uneven whichever of the two counts: half as much again as two experts a token
 
 
 @record
 class Experts:
+    """``name``: rise (it left an even level), level (high all the time)."""
+
+    name: str
     place: int
     onset: float
     first: float
@@ -22,17 +27,17 @@ class Experts:
 
 
 def experts(segment: Segment) -> Experts | None:
-    """A load balancing loss that is far above its even value, and rose to it."""
+    """A load balancing loss that rose far above its level for good, or was far above any even value all the time."""
     if not segment.has("aux"):
         return None
     column = segment.values("aux")
-    known = [place for place in range(len(column)) if math.isfinite(column[place])]
-    if len(known) < FEWEST:
+    values, places = select(column, 0, len(column), lambda place: math.isfinite(column[place]))
+    if len(values) < FEWEST or min(values) <= 0:
         return None
-    first = median([column[place] for place in known[: max(3, len(known) // 10)]])
-    last = median([column[place] for place in known[-max(3, len(known) // 10) :]])
-    if last < UNEVEN * EVEN or last < 0.9 * first:
-        return None
-    level = max(UNEVEN * EVEN, (first + last) / 2) if last > 1.2 * first else 0.0
-    place = next(place for place in known if column[place] >= level)
-    return Experts(place, segment.times[place], first, last)
+    found = rise_to_the_end(at(segment.times, places), values, ratio=RISE)
+    if found is not None:
+        return Experts("rise", places[found.place], found.onset, found.before, found.after)
+    level = typical(values)
+    if level >= HIGH and min(values) >= HIGH / 2:
+        return Experts("level", places[0], segment.times[places[0]], values[0], level)
+    return None

@@ -31,8 +31,12 @@ class Growth:
     full: float | None
 
 
-def growth(times: Sequence[float], values: Sequence[float], capacity: float | None) -> Growth | None:
-    """A steady growth up to the last reading; None where there is none, or where it levels off."""
+def growth(times: Sequence[float], values: Sequence[float], capacity: float | None, most: float = 0.0) -> Growth | None:
+    """A steady growth up to the last reading; None where there is none, or where it levels off.
+
+    ``capacity`` of what fills up, None if nothing tells; then it is the smallest usual card that holds these values and ``most`` bytes, what
+    the fullest rank has.
+    """
     skip = max(1, int(START * len(values)))
     if len(values) - skip < FEWEST:
         return None
@@ -53,7 +57,7 @@ def growth(times: Sequence[float], values: Sequence[float], capacity: float | No
     if slope <= 0 or left > 0.3 * spread_about:  # a jump or two is no growth
         return None
     known = capacity if capacity is not None and capacity >= max(values) * 0.95 else None
-    full_at = known if known is not None else next((card for card in CARDS if card >= max(values) * 1.02), None)
+    full_at = known if known is not None else next((card for card in CARDS if card >= max(most, max(values)) * 1.02), None)
     full = None if full_at is None else times[-1] + max(0.0, full_at - values[-1]) / slope
     place = cut[start][0]
     return Growth(place, times[place], level, end, slope, full_at or 0.0, known is None, full)

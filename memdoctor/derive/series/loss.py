@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from memdoctor.derive.series.levels import Rise, reduce, rise_to_the_end, smoothing
-from memdoctor.derive.series.robust import SAMPLE, line, median, noise, running_median, typical
+from memdoctor.derive.series.robust import SAMPLE, line, median, running_median, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.series.selecting import at, select
+from memdoctor.derive.series.signs import Signs, norm_before, signs
 from memdoctor.derive.series.spikes import Spike, spikes
 
 RISE = 0.15  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
 RISE_TO_NAN = 0.1  # the same, where NaN follows
-NORM_RISE = 2.0  # the gradient norm that tells of a divergence before the loss does: three times its level
 ZEROS = 3  # losses of exactly 0 in a row that stand for NaN (Hugging Face's Trainer shows it so)
 
 
@@ -33,10 +34,12 @@ class Losses:
 def losses_of(segment: Segment) -> Losses:
     """Losses that were printed and are finite, up to where they end for good."""
     loss = segment.values("loss")
+    skipped = segment.values("skipped") if segment.has("skipped") else ()
+    if skipped and any(map(_not_taken, loss, skipped)):
+        loss = array("d", (math.nan if _not_taken(value, steps) else value for value, steps in zip(loss, skipped, strict=True)))
     if loss and math.isfinite(sum(loss)) and loss[-1] != 0:  # the ordinary case, and the one that may be long
         return Losses(segment, segment.times, loss, range(len(loss)), None)
     norm = segment.values("grad_norm") if segment.has("grad_norm") else ()
-    skipped = segment.values("skipped") if segment.has("skipped") else ()
     count = len(loss)
     end = next((place for place in range(count - 1, -1, -1) if math.isfinite(loss[place])), -1) + 1
     zeros = next((number for number in range(end) if loss[end - 1 - number] != 0), end)
@@ -53,11 +56,16 @@ def losses_of(segment: Segment) -> Losses:
     return Losses(segment, at(segment.times, places), values, places, bad)
 
 
+def _not_taken(loss: float, skipped: float) -> bool:
+    """A line of skipped steps alone, whose mean over none Megatron-LM prints as 0 from core 0.17 on."""
+    return loss == 0 and skipped > 0
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """``name``: rise (finite to the end), nan (a rise that ends in NaN), norm (only the norm rose before NaN).
 
-    ``place`` in the segment; ``onset`` iteration. ``sign``: what showed it first, with its iteration.
+    ``place`` in the segment; ``onset`` iteration. ``signs``: what showed it first.
     """
 
     name: str
@@ -66,9 +74,7 @@ class Divergence:
     before: float
     after: float
     ramp: int
-    sign: str | None = None
-    sign_at: float | None = None
-    numbers: dict[str, float] = field(default_factory=dict)
+    signs: Signs
 
 
 def divergence(losses: Losses) -> Divergence | None:
@@ -80,59 +86,15 @@ def divergence(losses: Losses) -> Divergence | None:
             found = rise_to_the_end(losses.times, values, ratio=RISE)
         else:
             found = rise_to_the_end(losses.times, values, ratio=RISE_TO_NAN, tail=3)
-    norm = _norm_before(losses, losses.places[found.place] if found is not None else None)
-    if found is not None:
-        place = losses.places[found.place]
+    onset = losses.places[found.place] if found is not None else None
+    norm = norm_before(segment, onset, losses.places[-1] + 1) if losses.places else None
+    if found is not None and onset is not None:
         name = "rise" if losses.bad is None else "nan"
-        result = Divergence(name, place, found.onset, found.before, found.after, found.ramp)
-    elif losses.bad is not None and norm is not None and len(values) >= 6:
-        place = norm[0]
-        result = Divergence("norm", place, segment.times[place], median(values[-5:]), values[-1], 0)
-    else:
-        return None
-    return _with_sign(result, segment, norm)
-
-
-def _norm_before(losses: Losses, onset: int | None) -> tuple[int, float, float] | None:
-    """Where the gradient norm leaves its level before the loss ends: place, level, and what it reaches."""
-    segment = losses.segment
-    if not segment.has("grad_norm") or not losses.places:
-        return None
-    norm, end = segment.values("grad_norm"), losses.places[-1] + 1
-    start = max(0, (onset if onset is not None else end) - 400)
-    known = [(place, norm[place]) for place in range(start, end) if math.isfinite(norm[place]) and norm[place] > 0]
-    if len(known) < 10:
-        return None
-    logs = [math.log(value) for _, value in known]
-    tail = 3 if onset is None else max(3, min(len(known) // 4, end - onset))
-    level = median(logs[:-tail])
-    reached = median(logs[-tail:])
-    sigma = max(noise(logs[:-tail]), 0.05)
-    if reached - level < max(math.log(1 + NORM_RISE), 4 * sigma):
-        return None
-    first = len(known) - 1
-    while first > 0 and logs[first - 1] > level + max(2.5 * sigma, 0.3):
-        first -= 1
-    return known[first][0], math.exp(level), math.exp(reached)
-
-
-def _with_sign(found: Divergence, segment: Segment, norm: tuple[int, float, float] | None) -> Divergence:
-    numbers: dict[str, float] = {}
-    sign: str | None = None
-    at: float | None = None
-    if norm is not None:
-        numbers.update(norm_before=norm[1], norm_after=norm[2])
-        if segment.times[norm[0]] < found.onset:
-            sign, at = "gradient norm", segment.times[norm[0]]
-    if segment.has("lr"):
-        lr = segment.values("lr")
-        numbers["lr"] = lr[found.place]
-        first = max(1, found.place - 5)
-        for place in range(first, min(found.place + 2, len(lr))):
-            if lr[place - 1] > 0 and lr[place] > 2 * lr[place - 1] and place > 10:
-                sign, at = "learning rate", segment.times[place]
-                numbers.update(lr_before=lr[place - 1], lr=lr[place])
-    return Divergence(found.name, found.place, found.onset, found.before, found.after, found.ramp, sign, at, numbers)
+        return Divergence(name, onset, found.onset, found.before, found.after, found.ramp, signs(segment, onset, found.onset, norm))
+    if losses.bad is not None and norm is not None and len(values) >= 6:
+        place = norm.place
+        return Divergence("norm", place, norm.onset, median(values[-5:]), values[-1], 0, signs(segment, place, norm.onset, norm))
+    return None
 
 
 def spikes_of(losses: Losses, until: int | None) -> list[Spike]:

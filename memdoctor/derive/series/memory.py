@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import MutableSequence, Sequence
+from dataclasses import replace
 
+from memdoctor.derive.series.robust import median
 from memdoctor.derive.steps import Steps
 from memdoctor.records import record
 
+_SHARE = re.compile(r"\bmemory: +(?P<held>[\d.]+) ?GiB ?\((?P<percent>[\d.]+)%\)")  # torchtitan's line
 KINDS = ("allocated", "reserved", "device", "host")  # the first that is told counts: what is reserved also holds what was freed
+
+
+LEAST_SHARE = 5.0  # percent: of a smaller one the digits that are printed do not tell the whole
 
 
 @record
 class Readings:
-    """``times`` are iterations, ``values`` bytes, ``lines`` numbers of lines; ``rank`` is None where the line names none."""
+    """``times`` are iterations, ``values`` bytes, ``lines`` numbers of lines; ``rank`` is None where the line names none; ``whole`` are the
+    bytes that there are in all, None where nothing tells."""
 
     path: str
     name: str
@@ -23,6 +31,7 @@ class Readings:
     times: MutableSequence[float]
     values: MutableSequence[float]
     lines: MutableSequence[int]
+    whole: float | None = None
 
 
 def readings(steps: Steps) -> list[Readings]:
@@ -42,6 +51,14 @@ def readings_beside(steps: Steps) -> list[Readings]:
     return found
 
 
+def _whole(text: str) -> float | None:
+    """Bytes of the whole, where a line tells which share of it is held; as exact as a share with few digits allows."""
+    match = _SHARE.search(text)
+    if match is None or float(match["percent"]) < LEAST_SHARE:
+        return None
+    return 100 * float(match["held"]) * 1024**3 / float(match["percent"])
+
+
 def _own(steps: Steps) -> Readings:
     column, iterations, lines = steps.column("memory"), steps.column("iteration"), steps.lines
     found = _empty(steps, "allocated", steps.file.rank)
@@ -50,7 +67,7 @@ def _own(steps: Steps) -> Readings:
             found.times.append(iterations[row])
             found.values.append(value)
             found.lines.append(int(lines[row]))
-    return found
+    return replace(found, whole=_whole(steps.series.text(found.lines[-1]))) if found.lines else found
 
 
 def _empty(steps: Steps, name: str, rank: int | None) -> Readings:
@@ -84,7 +101,8 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
                 each.times.append(time)
                 each.values.append(value)
                 each.lines.append(line)
-    return list(result.values())
+    whole = [value for value in column("whole") if math.isfinite(value)] if "whole" in spoken else []
+    return [replace(each, whole=median(whole)) if whole and each.name == "host" else each for each in result.values()]
 
 
 def by_step(readings: Sequence[Readings]) -> dict[float, float]:

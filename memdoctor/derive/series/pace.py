@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from memdoctor.derive.series.levels import CERTAIN, MEDIAN_ERROR, reduce, smoothing
+from memdoctor.derive.series.levels import CERTAIN, MEDIAN_ERROR, MOST, reduce, smoothing
 from memdoctor.derive.series.robust import SAMPLE, best_hinge, best_step, median, noise, running_median, spread, typical
 from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.series.selecting import at, select, stretch
@@ -194,6 +194,7 @@ class Beat:
 SLOW = 0.25  # above the typical step that makes a single one slow
 OFTEN = 4  # times from which on it is a habit
 REGULAR = 0.75  # of the beats that have a slow step
+NEAR = 3  # slow steps after each whose distance from it may be the beat
 KEPT = 0.6  # of the slow steps that keep the beat: others come by chance
 
 
@@ -209,7 +210,9 @@ def beat(pace: Pace) -> Beat | None:
         return None
     times = [pace.times[place] for place in slow]
     interval = pace.segment.interval
-    gaps = Counter(round((after - before) / interval) for before, after in pairwise(times))
+    gaps: Counter[int] = Counter()
+    for near in range(1, 1 + (NEAR if len(times) <= MOST else 1)):  # one that is slow by chance must not hide the beat
+        gaps.update(round((after - before) / interval) for before, after in zip(times, times[near:], strict=False))
     for gap, number in gaps.most_common(3):
         if gap < 2 or number < OFTEN - 1:
             continue

@@ -34,10 +34,14 @@ class Teller:
         self._losses = f"numerics:{attempt}:{steps.file.number}"
 
     def divergence(self, segment: Segment, found: Divergence, bad: int | None) -> Fact:
+        signs = found.signs
         fields: dict[str, Any] = {
-            "name": found.name, "iteration": found.onset, "ramp": self._steps(segment, found.place, found.ramp) if found.ramp else 0, "sign": found.sign,
-            "sign_iteration": found.sign_at, "nan_iteration": None if bad is None else segment.times[bad], **found.numbers,
+            "name": found.name, "iteration": found.onset, "ramp": self._steps(segment, found.place, found.ramp) if found.ramp else 0,
+            "sign": signs.first, "sign_iteration": signs.onset, "nan_iteration": None if bad is None else segment.times[bad], "lr": signs.rate,
+            "lr_before": signs.rate_before,
         }  # fmt: skip
+        if signs.norm is not None:
+            fields.update(norm_before=signs.norm.before, norm_after=signs.norm.after)
         if found.name != "norm":
             fields.update(before=found.before, after=found.after)
         return self._at_place("series.divergence", segment, found.place, fields, self._losses)
@@ -94,7 +98,7 @@ class Teller:
         return self._at_line("series.bound", found.line, fields, "", self.steps.file.rank)
 
     def experts(self, segment: Segment, found: Experts) -> Fact:
-        fields = {"iteration": found.onset, "first": found.first, "last": found.last}
+        fields = {"name": found.name, "iteration": found.onset, "first": found.first, "last": found.last}
         return self._at_place("series.experts", segment, found.place, fields, "")
 
     def growth(self, each: Readings, found: Growth, end: Fact | None) -> Fact:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memdoctor.derive.series import tell_series
@@ -306,6 +306,7 @@ def test_nothing_to_tell() -> None:
 WILD = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-30, 1e30, 3e38, 2.5, 2.6, 2.4])
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.fixed_dictionaries(

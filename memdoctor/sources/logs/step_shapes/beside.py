@@ -15,13 +15,14 @@ from memdoctor.sources.logs.table import Table
 MIB = 1024.0**2
 GIB = 1024.0**3
 _UNITS = {b"KB": 1024.0, b"MB": MIB, b"GB": GIB, b"TB": 1024.0**4}
+LEAST_PERCENT = 5.0  # of a smaller share the one digit behind the point does not tell the whole
 MOST_TIMERS = 32  # names of timers that get a table
 MOST_ROWS = 400_000  # of one table; from there on every second, fourth, … row is kept
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
-    # Bytes, of one rank (NaN: none named) after an iteration (NaN: none named); ``host`` is the whole machine's.
+    # Bytes, of one rank (NaN: none named) after an iteration (NaN: none named); ``host`` is what the machine uses, of ``whole``.
     "memory": {
-        "rank": "f", "iteration": "d", "allocated": "d", "max_allocated": "d", "reserved": "d", "max_reserved": "d", "device": "d", "host": "d",
+        "rank": "f", "iteration": "d", "allocated": "d", "max_allocated": "d", "reserved": "d", "max_reserved": "d", "device": "d", "host": "d", "whole": "d",
     },
     # DeepSpeed's throughput line: samples per second of the job, bytes of rank 0.
     "throughput": {"iteration": "d", "rate": "f", "allocated": "d", "max_allocated": "d"},
@@ -49,7 +50,7 @@ _THROUGHPUT = lazy(
     rb"(?:, MemAllocated=([\d.]+)([KMGT]B), MaxMemAllocated=([\d.]+)([KMGT]B))?"
 )
 _TIMES = lazy(rb"time \(ms\) \| (.*)")
-_TIMER = lazy(rb"^\s*([\w-]+) \.+: \(?([\d.]+)(?:, ([\d.]+)\))?")
+_TIMER = lazy(rb"(?:^|\s)([\w-]+) \.+: \(?([\d.]+)(?:, ([\d.]+)\))?")  # behind whatever label a launcher puts in front
 _VALIDATION = lazy(rb"loss at iteration (\d+)[^|]*\| *(?:\w+ )?loss value: (\S+)")
 _EVALUATED = lazy(rb"['\"]eval_loss['\"]: ['\"]?([-+\w.]+)")
 
@@ -113,7 +114,10 @@ class Beside:
 
     def _host(self, raw: bytes, line: int, epoch: Callable[[bytes], float], rest: Callable[[], bytes]) -> bool:
         match = _HOST.search(raw)
-        return match is not None and self._add("memory", line, NAN, {"host": number(match[1]) * GIB})
+        if match is None:
+            return False
+        used, percent = number(match[1]) * GIB, number(match[2])
+        return self._add("memory", line, NAN, {"host": used, "whole": 100 * used / percent if percent >= LEAST_PERCENT else NAN})
 
     def _throughput(self, raw: bytes, line: int, epoch: Callable[[bytes], float], rest: Callable[[], bytes]) -> bool:
         match = _THROUGHPUT.search(raw)
@@ -135,7 +139,7 @@ class Beside:
         return True
 
     def _megatron_timer(self, raw: bytes, line: int, epoch: Callable[[bytes], float], rest: Callable[[], bytes]) -> bool:
-        match = _TIMER.match(raw)
+        match = _TIMER.search(raw)
         if match is None or match[1] not in TIMERS:
             return False
         low = number(match[2])

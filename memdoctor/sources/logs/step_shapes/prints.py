@@ -14,7 +14,7 @@ _PIPELINE = lazy(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+)
 _DICT = lazy(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
 _PAIR = lazy(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
 _PRINT = lazy(
-    rb"\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
+    rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
     rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?[ :=]{1,4}" + extras.NUMBER + rb"\b(?!\s*scal)",
     re.I,
 )
@@ -36,6 +36,15 @@ _DICT_KEYS: Mapping[bytes, str] = {
     b"samples_per_second": "rate",
     b"aux_loss": "aux",
     b"load_balancing_loss": "aux",
+    b"tokens_per_sec": "tokens",
+    b"samples_per_sec": "rate",
+    b"step_time_ms": "ms",
+}
+_DICT_SECONDS: Mapping[bytes, str] = dict.fromkeys(
+    (b"step_time", b"iter_time", b"iteration_time", b"batch_time", b"time_per_step"), "ms"
+) | {
+    b"data_time": "data",
+    b"data_load_time": "data",
 }
 _SUMMARY = (b"eval_loss", b"train_runtime", b"test_loss")  # dicts of another kind
 
@@ -65,9 +74,11 @@ def read_dict(raw: bytes) -> Step | None:
         return None
     step: Step = {}
     for key, text in pairs.items():
-        column = _DICT_KEYS.get(key)
+        column, seconds = _DICT_KEYS.get(key), _DICT_SECONDS.get(key.removeprefix(b"train/"))
         if column is not None and column not in step:
             step[column] = number(text)
+        elif seconds is not None and seconds not in step:
+            step[seconds] = 1000 * number(text)
     return step if "loss" in step else None
 
 
