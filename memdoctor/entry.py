@@ -9,11 +9,22 @@ GARBAGE = 50_000  # objects made between looks for reference cycles: by default 
 
 
 def run() -> int:
-    """Run the command line; 130 when interrupted, even while modules are being imported."""
+    """Run the command line; 130 when interrupted (143 when terminated), even while modules are being imported."""
     gc.set_threshold(GARBAGE, 20, 50)
     try:
-        from memdoctor.cli import main
+        from memdoctor.interrupts import Interrupts
 
-        return main()
+        interrupts = Interrupts()
     except KeyboardInterrupt:
         return INTERRUPTED
+    try:
+        try:
+            interrupts.watch()
+            from memdoctor.cli import main
+
+            code = main()
+        finally:
+            interrupts.done()
+    except KeyboardInterrupt:
+        return interrupts.code
+    return interrupts.code if code == INTERRUPTED else code

@@ -51,15 +51,18 @@ def put_bytes(kind: str, name: str, data: bytes) -> None:
     with contextlib.suppress(Exception):
         import tempfile
 
+        from memdoctor.interrupts import Held
+
         folder = resources.cache_dir()
-        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f"{kind}-", suffix=".tmp")  # mode 0600
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, folder / f"{kind}-{name}")
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with Held():
+            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f"{kind}-", suffix=".tmp")  # mode 0600
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+                os.replace(temporary, folder / f"{kind}-{name}")
+            except BaseException:
+                os.unlink(temporary)
+                raise
         kept = sorted(folder.glob(f"{kind}-*{os.path.splitext(name)[1]}"), key=lambda path: path.stat().st_mtime)
         for path in kept[:-KEEP]:
             path.unlink()
