@@ -17,11 +17,13 @@ CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever chan
 
 @record
 class Layout:
-    """``pattern`` matches a whole line. ``groups`` names what it captures: "minute", "second" and columns, "iteration" the first of
-    them; ``fixed`` are the columns whose value is part of the pattern."""
+    """``pattern`` matches a whole line; ``lines`` finds in many lines, each with its ``\\n``, one after the other, those that it does not match
+    with nothing captured. ``groups`` names what they capture: "minute", "second" and columns, "iteration" the first of them (the last group
+    has no name and is empty); ``fixed`` are the columns whose value is part of the pattern."""
 
     shape: str
     pattern: re.Pattern[bytes]
+    lines: re.Pattern[bytes]
     groups: Sequence[str]
     fixed: Mapping[str, float]
 
@@ -40,15 +42,16 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
         if head is None:
             return None
         tail, columns, fixed = _megatron(raw[head.end() :].split(b"|"), fixing)
-        rest = rb"iteration\s{1,16}(?P<iteration>\d{1,15})/\s{0,16}\d{1,15} \|" + tail
+        rest = rb"iteration[^\S\n]{1,16}(\d{1,15})/[^\S\n]{0,16}\d{1,15} \|" + tail
     else:
         head = prints.DEEPSPEED.search(raw, at)
         if head is None:
             return None
         columns = ["skipped", "lr"]
-        rest = rb"step=(?P<iteration>\d{1,15}), skipped=(\d{1,15}), lr=\[([^\],]*).*"
+        rest = rb"step=(\d{1,15}), skipped=(\d{1,15}), lr=\[([^\],\n]*).*"
     whole = pattern + b".{%d}" % (head.start() - at) + rest
-    return Layout(shape, re.compile(whole, re.DOTALL), [*groups, "iteration", *columns], fixed)
+    whole += b"()"  # so that there are always several groups, and findall yields tuples
+    return Layout(shape, re.compile(whole), re.compile(whole + rb"\n|[^\n]*\n"), [*groups, "iteration", *columns], fixed)
 
 
 def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], dict[str, float]]:
@@ -65,7 +68,7 @@ def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], 
             parts.append(re.escape(field))
         elif column is not None:
             groups.append(column)
-            parts.append(re.escape(key + colon) + rb"([^|]*)")
+            parts.append(re.escape(key + colon) + rb"([^|\n]*)")
         else:
-            parts.append(re.escape(key + colon) + rb"[^|]*")
+            parts.append(re.escape(key + colon) + rb"[^|\n]*")
     return rb"\|".join(parts), groups, fixed

@@ -12,6 +12,7 @@ from memdoctor.model import Stamp
 from memdoctor.sources.logs import formats
 from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.line_ends import counter
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import FactMaker, Found
 from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
@@ -50,6 +51,7 @@ class FileScan:
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
         self._steps = StepReader(self.series, self._maker.seq(0, 0))
         self._sampling = Sampling()
+        self._mean = 0.0  # bytes of a line
         self._format: formats.Format | None = None
         self._nccl: NcclSetup | None = None
         self._store = store
@@ -95,16 +97,24 @@ class FileScan:
                 self._maker.make(kind, fields, Found(Line(raw), raw, number, 0, "", {}, None))
 
     def _read(self, chunk: Chunk) -> None:
-        data, place, streams, opened_by = chunk.data, self._place, self._streams, self._index.opened
-        count, take = data.count, self._steps.take
+        data, place, streams, steps, opened_by = chunk.data, self._place, self._streams, self._steps, self._index.opened
+        count, waiting = counter(self._mean), steps.waiting
         line, counted, sampled = chunk.line, 0, 0.0
         for start, end, gates in self._to_read(data):
-            line += count(b"\n", counted, start)
+            line += count(data, counted, start)
             counted = start
+            if gates in waiting and not streams.open:  # as nearly all step lines
+                group = waiting[gates]
+                group.lines.append(line)
+                group.texts.append(data[start:end])
+                continue
             opened = opened_by(gates)
-            step = opened.step and not opened.sampled and take(data, start, end, line)
-            if step and opened.only_step and not streams.open:
-                continue  # as nearly all step lines
+            step = False
+            if opened.step and not opened.sampled:
+                self._settle()
+                step = steps.take(data, start, end, line, gates if opened.only_step else None)
+                if step and opened.only_step and not streams.open:
+                    continue
             place.line, place.start = line, start
             sampled += opened.weight
             if opened.nccl:
@@ -116,9 +126,24 @@ class FileScan:
             self._reached()
             self._read_segment(data, start, end, gates, step, chunk.part)
         self._reached()
-        self._steps.leave()
+        steps.leave()
         self._sampling.found(sampled)
-        chunk.lines = line - chunk.line + count(b"\n", counted)
+        chunk.lines = line - chunk.line + count(data, counted, len(data))
+        self._mean = len(data) / (chunk.lines + 1)
+
+    def _settle(self) -> None:
+        """Collect the step lines that wait, before anything else that they come before."""
+        self._steps.settle(self._no_layout)
+
+    def _no_layout(self, raw: bytes, line: int) -> None:
+        """One of them looks otherwise than the lines before it."""
+        place = self._place
+        here, place.line = place.line, line
+        if len(raw) > LONG or not self._step(raw):
+            rank = place.prefixes.strip(raw.decode("utf-8", "replace")).rank
+            if rank is not None:
+                self.ranks.add(rank)
+        place.line = here
 
     def _take_nccl(self, raw: bytes, line: int) -> None:
         if self._nccl is None:
@@ -143,7 +168,8 @@ class FileScan:
         return True
 
     def _reached(self) -> None:
-        """Let facts know how far the training is by the step lines collected."""
+        """Let facts know how far the training is by the step lines so far."""
+        self._settle()
         iteration = self._steps.reached()
         if iteration is not None:
             self._maker.stepped(iteration)

@@ -15,47 +15,116 @@ from memdoctor.sources.logs.stamps import parse_stamp
 from memdoctor.sources.logs.step_shapes.numbers import NAN, number
 from memdoctor.sources.logs.steps import Series
 
-CHUNKS = 8  # whose lines are collected before they become numbers: they hold the chunks in memory
+ROWS = 2_048  # collected before they become numbers ...
+CHUNKS = 64  # ... or the chunks in which there were fewer
 LAYOUTS = 8  # of one file; lines that fit none of them are read key by key
 MINUTES = 4_096  # remembered
 
 _Match = re.Match[bytes]
-_Run = list[tuple[int, _Match]]  # numbers of lines of one layout, and what was read of them
+_Texts = tuple[bytes, ...]
+
+
+class _Run:
+    """Lines of one layout in their order: their numbers, their texts, and what was captured of them."""
+
+    __slots__ = ("layout", "lines", "place", "rows", "texts")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.place = layout.groups.index("iteration")  # within a row
+        self.lines: list[int] = []
+        self.texts: list[bytes] = []
+        self.rows: list[_Texts] = []
+
+
+class Waiting:
+    """Lines with the same gates, not looked at yet: ``texts`` and, in ``lines``, their numbers. ``layout`` is that of the lines before them."""
+
+    __slots__ = ("layout", "lines", "texts")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.lines: list[int] = []
+        self.texts: list[bytes] = []
 
 
 class StepReader:
     """Collects step lines for ``series``. ``flush`` before anybody looks at them, and before a line of their shape is added otherwise.
 
-    ``base`` is the place of the file in the reading order.
+    ``base`` is the place of the file in the reading order. A line is either taken at once, with ``take``; or, where lines with the same
+    gates were taken before, put into what ``waiting`` holds for them, for ``settle`` to take them all in one go.
     """
 
     def __init__(self, series: Series, base: int) -> None:
         self._series, self._base = series, base
         self._layouts: list[Layout] = []
         self._fits: Callable[[bytes, int, int], _Match | None] = _never  # of the layout of the line before
-        self._run: _Run = []  # the run that such lines go to
-        self._runs: list[tuple[Layout, _Run]] = []
-        self._latest: dict[str, tuple[Layout, _Run]] = {}  # by shape
-        self._asked: tuple[int, _Match] | None = None
+        self._run: _Run | None = None  # the run that such lines go to
+        self._runs: list[_Run] = []
+        self._latest: dict[str, _Run] = {}  # by shape
+        self._asked: _Texts | None = None
         self._chunks = 0
         self._minutes = _Minutes()
+        self.waiting: dict[tuple[int, ...], Waiting] = {}  # by gates
+        self._groups: dict[str, Waiting] = {}  # the same by shape
 
-    def take(self, data: bytes, start: int, end: int, line: int) -> bool:
-        """Collect the segment from ``start`` to ``end``, of line ``line``; False where it fits no known layout."""
+    def take(self, data: bytes, start: int, end: int, line: int, gates: tuple[int, ...] | None = None) -> bool:
+        """Collect the segment from ``start`` to ``end``, of line ``line``; False where it fits no known layout.
+
+        ``gates``: those of the segment, where lines that have just these may wait from now on.
+        """
         match = self._fits(data, start, end) or self._change(data, start, end)
-        if match is None:
+        run = self._run
+        if match is None or run is None:
             return False
-        self._run.append((line, match))
+        run.lines.append(line)
+        run.texts.append(match[0])
+        run.rows.append(match.groups())
         if data.startswith(b"[rank", start):
-            self._series.note_rank(data[start : start + 16], line, float(match["iteration"]))
+            self._series.note_rank(data[start : start + 16], line, float(match[1 + run.place]))
+        if gates is not None:
+            self.waiting[gates] = self._groups.setdefault(run.layout.shape, Waiting(run.layout))
         return True
+
+    def settle(self, other: Callable[[bytes, int], object]) -> None:
+        """Collect the lines that wait; ``other`` is told of each that fits no layout, with its number."""
+        some = [waiting for waiting in self._groups.values() if waiting.lines]
+        if len(some) > 1:
+            some.sort(key=lambda waiting: waiting.lines[-1])  # what was read last is collected last
+        for waiting in some:
+            lines, texts = waiting.lines, waiting.texts
+            waiting.lines, waiting.texts = [], []
+            done = self._settle(waiting.layout, lines, texts)
+            for line, text in zip(lines[done:], texts[done:], strict=True):
+                if not self.take(text, 0, len(text), line):
+                    other(text, line)
+                elif self._run is not None and self._run.layout.shape == waiting.layout.shape:
+                    waiting.layout = self._run.layout
+
+    def _settle(self, layout: Layout, lines: list[int], texts: list[bytes]) -> int:
+        """Collect the first of the lines, as many as fit the layout: returns how many."""
+        text = b"\n".join(texts) + b"\n"
+        rows: list[_Texts] = layout.lines.findall(text)
+        run = self._begin(layout)
+        place = run.place
+        if b"" in [row[place] for row in rows]:
+            done = next(number for number, row in enumerate(rows) if not row[place])
+            lines, texts, rows = lines[:done], texts[:done], rows[:done]
+        run.lines += lines
+        run.texts += texts
+        run.rows += rows
+        if b"[rank" in text:
+            for line, own, row in zip(lines, texts, rows, strict=True):
+                self._series.note_rank(own[:16], line, float(row[place]))
+        return len(rows)
 
     def reached(self) -> int | None:
         """The iteration of the last line that was collected since this was last asked."""
-        if not self._run or self._run[-1] is self._asked:
+        run = self._run
+        if run is None or not run.rows or run.rows[-1] is self._asked:
             return None
-        self._asked = self._run[-1]
-        return int(self._asked[1]["iteration"])
+        self._asked = run.rows[-1]
+        return int(self._asked[run.place])
 
     def learn(self, shape: str, raw: bytes) -> None:
         """Note how a line of ``shape`` looks that fitted no layout. The first layouts are strict and fast, the others bear more."""
@@ -69,14 +138,19 @@ class StepReader:
         for known in self._layouts:
             match = known.pattern.fullmatch(data, start, end)
             if match is not None:
-                self._fits = known.pattern.fullmatch
-                latest = self._latest.get(known.shape)
-                if latest is None or latest[0] is not known:  # the lines of one shape stay in order
-                    latest = self._latest[known.shape] = (known, [])
-                    self._runs.append(latest)
-                self._run = latest[1]
+                self._begin(known)
                 return match
         return None
+
+    def _begin(self, known: Layout) -> _Run:
+        """The run that lines of this layout go to now."""
+        self._fits = known.pattern.fullmatch
+        latest = self._latest.get(known.shape)
+        if latest is None or latest.layout is not known:  # the lines of one shape stay in order
+            latest = self._latest[known.shape] = _Run(known)
+            self._runs.append(latest)
+        self._run = latest
+        return latest
 
     def holds(self, shape: str) -> bool:
         """True where lines of ``shape`` were collected and not flushed."""
@@ -85,25 +159,25 @@ class StepReader:
     def leave(self) -> None:
         """A chunk has been read."""
         self._chunks += 1
-        if self._chunks >= CHUNKS:
+        if self._chunks >= CHUNKS or sum(len(run.rows) for run in self._runs) >= ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Turn what was collected into numbers."""
-        for known, run in self._runs:
-            if run:
-                self._tell(known, run)
+        for run in self._runs:
+            if run.rows:
+                self._tell(run)
         self._runs.clear()
         self._latest.clear()
-        self._run, self._fits, self._asked, self._chunks = [], _never, None, 0
+        self._run, self._fits, self._asked, self._chunks = None, _never, None, 0
 
-    def _tell(self, known: Layout, run: _Run) -> None:
-        texts = dict(zip(known.groups, zip(*[match.groups() for _, match in run], strict=True), strict=True))
+    def _tell(self, run: _Run) -> None:
+        known, lines, kept = run.layout, run.lines, run.texts
+        texts = dict(zip(known.groups, zip(*run.rows, strict=True), strict=False))  # the last group of some rows names nothing
         minutes, seconds = texts.pop("minute", ()), texts.pop("second", ())
-        epochs = self._epochs(minutes, seconds) if minutes else [NAN] * len(run)
+        epochs = self._epochs(minutes, seconds) if minutes else [NAN] * len(lines)
         columns = {name: _numbers(name, column) for name, column in texts.items()}
-        lines = [line for line, _ in run]
-        self._series.extend(known.shape, self._base, lines, epochs, columns, known.fixed, lambda at: run[at][1][0])
+        self._series.extend(known.shape, self._base, lines, epochs, columns, known.fixed, kept.__getitem__)
 
     def _epochs(self, minutes: Iterable[bytes], seconds: Sequence[bytes]) -> list[float]:
         if b"," in seconds[0]:
