@@ -380,7 +380,7 @@ KINDS: Mapping[str, Kind] = {
         "What the NCCL INFO lines of one process tell, summed up. Rank, size and place are those within its greatest communicator; ``stage`` is how far the set-up came "
         "(network, bootstrap, topology, graph, connect, trees, finish, complete), of a communicator that is not complete where there is one: ``open_rank`` and ``open_size`` are its.",
         {
-            "of_pid": "int", "of_rank": "int", "world_size": "int", "comm": "str", "gpu": "int", "bus_id": "str", "local": "int", "nodes": "int", "local_ranks": "int",
+            "of_pid": "int", "of_rank": "int", "file_rank": "int", "world_size": "int", "comm": "str", "gpu": "int", "bus_id": "str", "local": "int", "nodes": "int", "local_ranks": "int",
             "channels": "int", "stage": "str", "open_rank": "int", "open_size": "int", "open_comm": "str", "open_line": "int", "begun": "bool", "starts": "bool",
             "communicators": "int", "seconds": "seconds", "slowest": "str", "interface": "str", "address": "str", "network": "str", "cards": "list", "socket": "str",
             "gdr": "bool", "nvls": "bool", "nvlink_read": "bool", "connecting": "bool", "edges": "map", "variables": "map", "lines": "map", "whole": "bool",

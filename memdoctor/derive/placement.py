@@ -79,6 +79,8 @@ class Places:
                 ranks = table.get((host, key))
                 if ranks is not None and len(ranks) == 1:
                     return next(iter(ranks))
+        if fields.get("file_rank") is not None:
+            return int(fields["file_rank"])
         if local is not None and self.nodes == 1 and fact.kind != "run.start":
             return int(local)
         if place is not None and fields.get("pg") is None and not self._parts:

@@ -10,7 +10,7 @@ import pytest
 
 from memdoctor.model import Report
 from memdoctor.pipeline import diagnose_logs
-from tests.nccl_faults import HEALTHY, LOGS
+from tests.nccl_faults import HEALTHY, LOGS, connect_pair, duplicate_gpu, gdr_off_on_one, protocol_on_one, rank_missing, split_machine
 from tests.nccl_logs import Fault, Job, job, make, text_of
 
 PLANTED = [(fault, version, machines) for fault, logs in LOGS for version, machines in logs]
@@ -53,3 +53,20 @@ def test_a_job_in_good_health_is_left_in_peace(
     report = _diagnose(text_of(made), tmp_path)
     assert [(d.rule, d.message) for d in report.diagnoses if d.severity != "note"] == []
     assert report.root_cause is None
+
+
+@pytest.mark.parametrize("name", ["{host}.log", "rank_{rank}.log", "nccl.{host}.{pid}"])
+@pytest.mark.parametrize("fault", [gdr_off_on_one, split_machine, rank_missing, connect_pair, duplicate_gpu, protocol_on_one], ids=_name)
+def test_it_does_not_matter_how_the_lines_are_spread_over_files(fault: Fault, name: str, tmp_path: Path) -> None:
+    made = job((2, 21, 5), seed=79, machines=2)
+    made.style = "plain"
+    causes, ranks = fault(made)
+    owner = {(rank.host, str(rank.pid)): rank for rank in made.ranks}
+    for line in text_of(made).splitlines(keepends=True):
+        head = line.split(":", 2)
+        rank = owner.get((head[0], head[1]) if len(head) == 3 else ("", ""), made.ranks[0])
+        with open(tmp_path / name.format(host=rank.host, rank=rank.number, pid=rank.pid), "a") as file:
+            file.write(line)
+    report = diagnose_logs([str(tmp_path)])
+    root = next(diagnosis for diagnosis in report.diagnoses if diagnosis.cause == report.root_cause)
+    assert ({root.cause}, root.ranks) == (causes, tuple(sorted(ranks)))

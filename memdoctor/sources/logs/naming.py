@@ -43,6 +43,7 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # str.l
 _ROTATED = lazy(r"(.+)\.(\d{1,4})((?:\.(?:gz|zst|xz|bz2))?)$", re.DOTALL)
 # Words after which a number may be a rank although the other files of the family were not named with this one.
 _NEUTRAL = _LOCAL | frozenset({"", "log", "out", "err", "stdout", "stderr", "output", "task", "proc", "process", "slurm"})
+_STREAMS = 3  # files of one rank: its outputs, and something beside them
 _DEPTH = 4  # folders above a file whose names are looked at
 
 
@@ -110,6 +111,7 @@ class _Folder:
         names = self.names
         self._given = Counter(_around(match) for name in given for match in _NUMBER.finditer(name))
         self.led = any(_LEADER.search(_low(name)) for name in names)
+        self._beginnings: Counter[str] | None = None
         self._families: dict[tuple[str, str], list[int]] = defaultdict(list)
         for name in names:
             for match in _NUMBER.finditer(name):
@@ -120,6 +122,12 @@ class _Folder:
         """The numbers of ``name`` that run without a gap from file to file, each with the first of its run (0 or 1)."""
         firsts = [(match, self._firsts.get(_around(match))) for match in _NUMBER.finditer(name)]
         return [(match, first) for match, first in firsts if first is not None]
+
+    def files_of(self, beginning: str) -> int:
+        """How many names begin with ``beginning``, in lower case and with a number as its end, and go on with something else than a digit."""
+        if self._beginnings is None:
+            self._beginnings = Counter(low[: match.end()] for low in map(_low, self.names) for match in _NUMBER.finditer(low))
+        return self._beginnings[beginning]
 
     def given(self, match: re.Match[str]) -> int:
         """How many files of the family were named, not only found beside."""
@@ -182,6 +190,8 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
     if ranks:
         return Told()  # the rank within a group, or a node's: not one of ours
     worker = _WORKER.search(low)
+    if worker is not None and folder.files_of(low[: worker.end()]) > _STREAMS:
+        return None  # a host whose processes have files of their own: nccl.worker-3.4711
     if worker is not None:
         return Told(rank=None if folder.led else int(worker["number"]), group=folder.pattern(worker, "number"))
     return None

@@ -63,8 +63,8 @@ class NcclSetup:
         for process in self._processes.values():
             fields: dict[str, Any] = {**process.fields(), "whole": whole}
             rank = process.rank
-            if rank is None and (alone[process.attempt] == 1 or fields.get("of_rank") is None):
-                rank = self._file.rank  # of several processes NCCL knows better than the name of a file
+            if alone[process.attempt] == 1:
+                fields["file_rank"] = self._file.rank
             fact = Fact(
                 kind="nccl.setup",
                 fields=catalog.with_computed("nccl.setup", {key: value for key, value in fields.items() if value is not None}),

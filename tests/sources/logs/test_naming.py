@@ -283,3 +283,9 @@ def test_the_names_of_a_very_large_job_are_read_quickly():
     told = tell(paths, {})
     assert [each.rank for each in told] == list(range(20_000))
     assert time.process_time() - begun < 5
+
+
+def test_a_worker_with_many_files_is_a_host_and_no_rank() -> None:
+    """NCCL_DEBUG_FILE=nccl.%h.%p writes a file for each process of a host."""
+    told = tell([f"/logs/nccl.worker-{host}.{21_000 + 3 * process}" for host in (1, 2) for process in range(8)], {})
+    assert {one.rank for one in told} == {None}

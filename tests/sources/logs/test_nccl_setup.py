@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memdoctor.derive.placement import place
 from memdoctor.engine.load import load
 from memdoctor.model import Fact
 from memdoctor.resources import rules_dir
@@ -116,12 +117,13 @@ def test_the_way_of_a_channel(text: str, kind: str, tmp_path: Path) -> None:
 
 def test_a_log_of_one_rank_keeps_the_rank_of_its_name(tmp_path: Path) -> None:
     (fact,) = setups(HEAD + "Using network IB\n", tmp_path, "rank_5.log")
-    assert fact.rank == 5
+    assert fact.fields["file_rank"] == 5
+    assert place([fact], ())[0].rank == 5
 
 
 def test_several_processes_are_not_all_of_the_rank_in_the_file_name(tmp_path: Path) -> None:
     text = "".join(f"node-01:{4100 + rank}:5200 [{rank}] NCCL INFO {COMM.replace('rank 3', f'rank {rank}')}COMPLETE\n" for rank in range(4))
-    assert [fact.rank for fact in setups(text, tmp_path, "node_rank_0.log")] == [None] * 4
+    assert [fact.rank for fact in place(setups(text, tmp_path, "rank_0.log"), ())] == [0, 1, 2, 3]
 
 
 def test_of_very_many_lines_a_part_is_read_and_that_is_said(tmp_path: Path) -> None:
