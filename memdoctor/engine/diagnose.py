@@ -52,10 +52,13 @@ def diagnose(case: Case, number: int, ids: Mapping[Case, str], frameworks: Seque
 
 def choose_evidence(facts: Sequence[Fact], support: Sequence[Fact]) -> tuple[Evidence, ...]:
     """At most five lines: the events first, of distinct ranks where there are several; two places are kept for what supports them."""
-    events = _distinct(facts)
+    of_new_ranks: list[Fact] = []
+    of_known: list[Fact] = []
     seen: set[int | None] = set()
-    spread = [fact for fact in events if not (fact.rank in seen or seen.add(fact.rank))]  # type: ignore[func-returns-value]
-    events = spread + [fact for fact in events if fact not in spread]
+    for fact in _distinct(facts):
+        (of_known if fact.rank in seen else of_new_ranks).append(fact)
+        seen.add(fact.rank)
+    events = of_new_ranks + of_known
     shown = {(fact.origin.path, fact.origin.line) for fact in events}
     further = [fact for fact in _distinct(support) if (fact.origin.path, fact.origin.line) not in shown]
     room = MOST_EVIDENCE - min(2, len(further))

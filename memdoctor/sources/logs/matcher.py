@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 AROUND = (2_048, 6_144)  # bytes of a long segment before and after a gate that are looked at
-PLACES = 1_000  # of gates in a long segment
+OWN = 2_048  # bytes at the end of such an excerpt in which a gate begins an excerpt of its own: its message may go on behind the end
 
 Hit = tuple[int, int, tuple[int, ...]]  # start and end (without the line end) within the chunk, gate numbers in ascending order
 
@@ -86,15 +86,17 @@ def _compiled(pattern: bytes) -> re.Pattern[bytes]:
 
 
 def excerpts(raw: bytes, gates: Sequence[Gate]) -> Iterator[bytes]:
-    """What stands around the gates of a segment that is too long to be looked at as a whole: in order, each place once."""
-    places: list[int] = []
-    for gate in gates:
-        offset = find(gate, raw)
-        while offset >= 0 and len(places) < PLACES:
-            places.append(offset)
-            offset = find(gate, raw, offset + 1)
-    done = 0
-    for place in sorted(places):
-        if place >= done:
-            done = min(len(raw), place + AROUND[1])
-            yield raw[max(0, place - AROUND[0]) : done]
+    """What stands around the gates of a segment that is too long to be looked at as a whole, in order.
+
+    Every gate is whole in one of them; neighbours overlap. There is at most one for each 4 KB.
+    """
+    ahead = {gate: find(gate, raw) for gate in gates}  # where each gate is next
+    start = 0
+    while start < len(raw):
+        for gate, place in ahead.items():
+            if 0 <= place < start:
+                ahead[gate] = find(gate, raw, start)
+        place = min((place for place in ahead.values() if place >= 0), default=len(raw))
+        if place < len(raw):
+            yield raw[max(0, place - AROUND[0]) : place + AROUND[1]]
+        start = place + AROUND[1] if place + AROUND[1] >= len(raw) else place + AROUND[1] - OWN

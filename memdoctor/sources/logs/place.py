@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from memdoctor.lazy import lazy
 from memdoctor.model import Stamp
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.prefixes import Prefixes
@@ -16,6 +17,7 @@ from memdoctor.sources.logs.tracebacks.shapes import FRAME
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
 STAMP = 256  # bytes of a line in which a stamp is looked for
 LINES = 80  # looked back for frames
+_IN_BOX = lazy(rb":\d{1,9} in ")  # in each frame that rich draws
 SOURCE = 8  # lines of one statement below its frame
 
 
@@ -67,7 +69,7 @@ class Place:
     def frames_before(self, line: Line) -> tuple[Frame, ...]:
         """The frames that stand just before ``line`` in its stream, as they do before an exception line whose head is missing."""
         before = self.before()
-        if b" in " not in before and b'File "' not in before:
+        if b'File "' not in before and _IN_BOX.search(before) is None:  # as before nearly all: nothing to take apart line by line
             return ()
         return from_tail(islice(self._lines_before(before, line.stream), LINES))
 

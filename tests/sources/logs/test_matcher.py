@@ -44,3 +44,20 @@ def test_excerpts_of_a_long_segment_hold_each_gate_once() -> None:
     found = list(excerpts(raw, [Gate(b"Error")]))
     assert [sum(word in excerpt for excerpt in found) for word in (b"Error one", b"Error two", b"Error three")] == [1, 1, 1]
     assert sum(map(len, found)) < 20_000
+
+
+def test_a_gate_that_is_everywhere_hides_no_other() -> None:
+    raw = b"loss " * 20_000 + b"CUDA out of memory. " + b"loss " * 20_000
+    found = list(excerpts(raw, [Gate(b"loss"), Gate(b"out of memory")]))
+    assert any(b"CUDA out of memory. loss" in excerpt for excerpt in found)
+    assert sum(map(len, found)) < 3 * len(raw)
+
+
+@given(st.lists(st.sampled_from([b"Error one: " + b"x" * 300, b"loss ", b"-" * 997, b"-" * 3_000]), max_size=40).map(b"".join))
+def test_excerpts_hold_each_message_as_a_whole(raw: bytes) -> None:
+    """Wherever one begins: what stands near the end of an excerpt begins one of its own."""
+    found = list(excerpts(raw, [Gate(b"loss"), Gate(b"Error one")]))
+    for match in re.finditer(rb"Error one: x{300}", raw):
+        context = raw[max(0, match.start() - 500) : match.end() + 1_000]
+        assert any(context in excerpt for excerpt in found)
+    assert all(b"loss" in excerpt or b"Error one" in excerpt for excerpt in found)
