@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from memdoctor.lazy import lazy
@@ -39,13 +40,34 @@ def _most(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
     for family in AMBIGUOUS:
         if family.name in taken:
             continue
-        matches = [match for rest in rests if (match := re.match(family.pattern, rest, re.A))]
-        if len(matches) < SHARE * len(rests) or (best is not None and len(matches) <= best[0]):
+        matches = _matches(family.pattern, rests)
+        if matches is None or (best is not None and len(matches) <= best[0]):
             continue
         narrowed = _narrow(family, matches)
         if narrowed is not None:
             best = len(matches), narrowed
     return None if best is None else best[1]
+
+
+def _matches(pattern: str, rests: Sequence[str]) -> list[re.Match[str]] | None:
+    """The matches of ``pattern``; None where they are fewer than SHARE of ``rests``, which mostly shows soon."""
+    match = _compiled(pattern)
+    matches: list[re.Match[str]] = []
+    missing = 0
+    for rest in rests:
+        found = match(rest)
+        if found is not None:
+            matches.append(found)
+            continue
+        missing += 1
+        if len(rests) - missing < SHARE * len(rests):
+            return None
+    return matches
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern, re.A).match
 
 
 def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:

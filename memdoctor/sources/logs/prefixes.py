@@ -53,64 +53,77 @@ class Prefixes:
         """The year that the log is in, as far as is known."""
         return self._clock.year
 
-    def learn(self, sample: Sequence[str]) -> None:
-        """Decide from the first lines which ambiguous prefixes the log uses, and the year."""
+    def learn(self, sample: Sequence[str]) -> set[int]:
+        """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them."""
         lines = [raw for raw in sample if raw.strip()]
+        walked = self._walk(lines)
         taken: dict[str, Family] = {}
         for _ in range(3):
-            walked = [(raw, *walk(raw, 0, self._table)) for raw in lines]
-            family = recognise([raw[end:] if found is None or not found.header else "" for raw, end, found in walked], frozenset(taken))
+            rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
+            family = recognise(rests, frozenset(taken))
             if family is None:
                 break
             taken[family.name] = family
             # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
             self._table = Table((*taken.values(), *FAMILIES))
-        for raw in lines:
-            self.strip(raw)  # a tag inside srun's shows whether srun's numbers are nodes
-        self._clock = self._set_clock(lines)
+            walked = self._walk(lines)
+        nodes = self._tasks_are_nodes
+        ranks = [self._rank_on(*line) for line in walked]
+        if self._tasks_are_nodes != nodes:  # a tag inside srun's shows that srun's numbers are nodes
+            ranks = [self._rank_on(*line) for line in walked]
+        self._clock = self._set_clock(walked)
+        for _, _, found in walked:  # what dates come later tells of times without one
+            if found is not None and "time" in found.values:
+                self._clock.read(found.values["time"])
+        return {rank for rank in ranks if rank is not None}
 
-    def _set_clock(self, lines: Sequence[str]) -> Clock:
+    def _walk(self, lines: Sequence[str]) -> list[tuple[str, int, Found | None]]:
+        return [(raw, *walk(raw, 0, self._table)) for raw in lines]
+
+    def _set_clock(self, walked: Sequence[tuple[str, int, Found | None]]) -> Clock:
         """A clock that knows the year: from a dated prefix, else from a date in the text (of a build, perhaps) that the hint bears out."""
         year, not_after = self._hints
         clock = Clock(year, not_after)
-        for raw in lines:
-            found = walk(raw, 0, self._table)[1]
+        for _, _, found in walked:
             text = "" if found is None else found.values.get("time", "")
             moment = read_moment(text)
             if moment is not None and moment[0] is not None and clock.read(text) is not None:
                 return clock
         hint = time.gmtime(not_after).tm_year if year is None and not_after is not None else year
-        for raw in lines:
+        for raw, _, _ in walked:
             stamp = find_with_year(raw)
             if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint)):
                 clock.set(stamp)
                 return clock
         return clock
 
+    def _rank_on(self, raw: str, position: int, found: Found | None) -> int | None:
+        rank = self._rank if found is None else self._rank_of(found.values)
+        if rank is None and raw[position : position + 5] in ("[Rank", "rank="):
+            peek = _MEMORY.match(raw, position)
+            if peek is not None:
+                return int(peek[1] or peek[2])
+        return rank
+
     def strip(self, raw: str) -> Line:
         """``raw`` without its prefixes. Never raises; ``text`` is always a suffix of ``raw``."""
         position, found = walk(raw, 0, self._table)
+        rank = self._rank_on(raw, position, found)
         if found is None:
-            line = Line(raw, self._rank, None, self._host)
-        else:
-            values = found.values
-            stamp, level, pid, local = values.get("time"), values.get("level"), values.get("pid"), values.get("local")
-            line = Line(
-                raw[position:],
-                self._rank_of(values),
-                None if local is None else int(local),
-                values.get("host", self._host),
-                None if pid is None else int(pid),
-                None if stamp is None else self._clock.read(stamp),
-                None if level is None else _LEVELS.get(level, level),
-                values.get("logger"),
-                self._stream(found),
-            )
-        if line.rank is None and raw[position : position + 5] in ("[Rank", "rank="):
-            peek = _MEMORY.match(raw, position)
-            if peek is not None:
-                line.rank = int(peek[1] or peek[2])
-        return line
+            return Line(raw, rank, None, self._host)
+        values = found.values
+        stamp, level, pid, local = values.get("time"), values.get("level"), values.get("pid"), values.get("local")
+        return Line(
+            raw[position:],
+            rank,
+            None if local is None else int(local),
+            values.get("host", self._host),
+            None if pid is None else int(pid),
+            None if stamp is None else self._clock.read(stamp),
+            None if level is None else _LEVELS.get(level, level),
+            values.get("logger"),
+            self._stream(found),
+        )
 
     def _rank_of(self, values: dict[str, str]) -> int | None:
         """The rank by the prefixes, else by the file's name, else the Slurm task.

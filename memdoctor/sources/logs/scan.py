@@ -83,13 +83,8 @@ class FileScan:
         sample = [part.decode("utf-8", "replace") for part in data[:SAMPLE_BYTES].split(b"\n")[:SAMPLE_LINES]]
         self._format = formats.detect(sample)
         prefixes = self._place.prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=mtime)
-        prefixes.learn(sample)
-        for raw in sample:
-            if self.first is None:
-                self.first = find_stamp(raw, prefixes.year)
-            rank = prefixes.strip(raw).rank
-            if rank is not None:
-                self.ranks.add(rank)
+        self.ranks |= prefixes.learn(sample)
+        self.first = next((stamp for raw in sample if (stamp := find_stamp(raw, prefixes.year)) is not None), None)
 
     def _read_format(self, reader: formats.Format, chunk: Chunk) -> None:
         for number, raw in enumerate(chunk.data.decode("utf-8", "replace").split("\n")[:-1], chunk.line):
