@@ -126,7 +126,9 @@ SOME = 8  # lines that are enough where each says that the learning rate is 0
 HIGH = 0.6  # of the first loss: a guess by frequency alone is below three quarters of one at random, a learning model soon far below half
 FRESH = 4.0  # a first loss from which on weights are taken for random ones: a language model knows nothing yet
 SEEN = 0.05  # a smaller loss that is always the same may only be rounded
-FLAT = 0.01  # of its level that a flat loss may fall over its second half
+FLAT = 0.01  # of its level that a flat loss may fall over its second half, or
+CHANCE = 2.5  # standard errors of the fall, but never more than
+FLATTEST = 0.03  # of its level
 
 
 def plateau(losses: Losses) -> Plateau | None:
@@ -160,10 +162,12 @@ def plateau(losses: Losses) -> Plateau | None:
 
 
 def _flat(times: Sequence[float], values: Sequence[float]) -> bool:
-    """True where a straight line through ``values`` falls by no more than a flat loss may, over their whole length."""
+    """True where a straight line through ``values`` falls by no more than a flat loss may over their whole length, or than noise alone can."""
     step = max(1, len(values) // 2_000)
-    start, slope, _ = line(times[::step], values[::step])
-    return slope * (times[-1] - times[0]) > -FLAT * abs(start)
+    start, slope, left = line(times[::step], values[::step])
+    count = len(values[::step])
+    chance = CHANCE * math.sqrt(12 * left) / count  # a slope's standard error, times the length: sigma * sqrt(12 / n)
+    return slope * (times[-1] - times[0]) > -max(FLAT * abs(start), min(chance, FLATTEST * abs(start)))
 
 
 def _exact(lr: Sequence[float]) -> bool:

@@ -12,7 +12,7 @@ from memdoctor.records import record
 NORM_RISE = 2.0  # the gradient norm that tells of a divergence before the loss does: three times its level
 NORM_BACK = 400  # lines before the loss's own rise in which its level is sought
 RATE = 2.0  # a learning rate that leaps by more is no schedule
-RATE_BACK = 5  # lines between such a leap and what the loss makes of it
+RATE_BACK = 8  # lines between such a leap and what the loss makes of it
 RATE_OFF = 3  # lines by which the beginning of a slow rise may be told too early
 START = 10  # lines of a warm-up, in which it may
 SCALE_GAP = 20  # lines between two falls of a loss scale that belong together

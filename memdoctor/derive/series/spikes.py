@@ -12,8 +12,10 @@ from memdoctor.records import record
 
 WINDOW = 25  # ordinary values before one that tell what is ordinary
 FEWEST = 6  # of them, from which on something can be told
+TREND = 12  # of them that are enough to see a fall
 FAR = 5.5  # standard deviations above the ordinary, and
 LEAST = 0.10  # this share of it: what counts as far
+FLOOR = 0.9  # of the noise of the whole curve, which a few values may happen to show too little of
 BACK = 0.35  # of the way up that may be left when it counts as over
 MOST_SPIKES = 50
 
@@ -52,6 +54,7 @@ def _walk(values: Sequence[float]) -> list[Spike]:
     result: list[Spike] = []
     window: deque[float] = deque(maxlen=WINDOW)
     ordered: list[float] = []
+    floor = FLOOR * noise(values)
     up: int | None = None
     before = peak = 0.0
     for place, value in enumerate(values):
@@ -62,11 +65,10 @@ def _walk(values: Sequence[float]) -> list[Spike]:
                 continue
             result.append(Spike(up, place - up, before, peak))
             up = None
-        elif len(window) >= FEWEST:
-            middle = ordered[len(ordered) // 2]
-            room = max(FAR * SIGMA * _deviation(ordered, middle), LEAST * abs(middle))
-            if value > middle + room:
-                up, before, peak = place, middle, value
+        elif len(window) >= FEWEST and value > ordered[0] + LEAST * abs(ordered[0]):
+            usual, sigma = _next(list(window))
+            if value > usual + max(FAR * max(sigma, floor), LEAST * abs(usual)):
+                up, before, peak = place, usual, value
                 continue
         if len(window) == WINDOW:
             del ordered[bisect_left(ordered, window[0])]
@@ -75,17 +77,13 @@ def _walk(values: Sequence[float]) -> list[Spike]:
     return result
 
 
-def _deviation(ordered: Sequence[float], middle: float) -> float:
-    """The median distance from ``middle`` of sorted values: walks outwards from it, half of the values."""
-    high = bisect_left(ordered, middle)
-    low = high - 1
-    distance = 0.0
-    for _ in range((len(ordered) + 1) // 2):
-        down = middle - ordered[low] if low >= 0 else None
-        above = ordered[high] - middle if high < len(ordered) else None
-        if above is None or (down is not None and down <= above):
-            assert down is not None
-            distance, low = down, low - 1
-        else:
-            distance, high = above, high + 1
-    return distance
+def _next(window: Sequence[float]) -> tuple[float, float]:
+    """What comes after ``window`` if all goes on as it was, and its standard deviation: a fall goes on, a rise is no reason to expect more."""
+    count = len(window)
+    third = count // 3
+    first, last = median(window[:third]), median(window[-third:])
+    slope = min(0.0, (last - first) / (count - third)) if count >= TREND else 0.0
+    middle = count - (third + 1) / 2  # of the last third
+    level = last if slope else median(window)
+    spread_about = [abs(value - level - slope * (place - middle)) if slope else abs(value - level) for place, value in enumerate(window)]
+    return level + slope * (count - middle), SIGMA * median(spread_about)
