@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 
 from memdoctor.derive.series import bound, growth, loss, pace, resume
@@ -18,6 +19,7 @@ from memdoctor.model import Fact
 from memdoctor.records import record
 
 SHARED = 0.5  # of the iterations of a file that another one tells, too, where both are ranks of one job
+ASKED = frozenset({"run.args", "run.config", "run.phase", "cuda.oom", "host.oom"})  # kinds of facts that explain a series
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
 __all__ = ["Rows", "Told", "tell_series"]
@@ -47,10 +49,11 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
     before: loss.Losses | None = None
     for attempt in sorted(attempts):
         parts = [steps for steps in attempts[attempt] if len(steps)]
-        own = [fact for fact in facts if fact.attempt in (attempt, 0)]
+        own = [fact for fact in facts if fact.kind in ASKED and fact.attempt in (attempt, 0)]
         if not parts:
             continue
-        segments = [segment for steps in _tellers_of_losses(parts) for segment in segments_of(steps, _loads(own, steps))]
+        loads = _loads(own)
+        segments = [segment for steps in _tellers_of_losses(parts) for segment in segments_of(steps, loads.get(steps.file.path, ()))]
         for segment in segments:
             tell = Teller(attempt, segment.steps)
             before = _losses(tell, segment, before, result)
@@ -68,12 +71,17 @@ def _tellers_of_losses(parts: Sequence[Steps]) -> list[Steps]:
     """
     chosen: list[Steps] = []
     spans: list[tuple[int, int]] = []
+    ordered: list[tuple[int, int]] = []  # the same by their beginnings
+    longest = 0
     for steps in sorted(parts, key=lambda steps: (not steps.has("loss"), -len(steps), steps.file.rank or 0, steps.file.number)):
         low, high = steps.iterations()
-        shared = max((min(high, other) - max(low, own) for own, other in spans), default=-1)
+        near = ordered[bisect_left(ordered, (low - longest, 0)) : bisect_right(ordered, (high, math.inf))]
+        shared = max((min(high, other) - max(low, own) for own, other in near), default=-1)
         if not chosen or (steps.has("loss") and shared < SHARED * (high - low)):
             chosen.append(steps)
             spans.append((low, high))
+            insort(ordered, (low, high))
+            longest = max(longest, high - low)
     return [steps for _, steps in sorted(zip(spans, chosen, strict=True), key=lambda pair: (_began(pair[1]), pair[0], pair[1].file.number))]
 
 
@@ -82,13 +90,13 @@ def _began(steps: Steps) -> float:
     return 0.0 if math.isnan(steps.epoch(0)) else steps.epoch(0)
 
 
-def _loads(facts: Sequence[Fact], steps: Steps) -> list[int]:
-    """Lines of the file at which a checkpoint was loaded."""
-    return [
-        fact.origin.line
-        for fact in facts
-        if fact.kind == "run.phase" and fact.fields.get("name") == "load" and fact.origin.line and fact.origin.path == steps.file.path
-    ]
+def _loads(facts: Sequence[Fact]) -> Mapping[str, Sequence[int]]:
+    """For each file the lines at which a checkpoint was loaded."""
+    found: dict[str, list[int]] = {}
+    for fact in facts:
+        if fact.kind == "run.phase" and fact.fields.get("name") == "load" and fact.origin.line and fact.origin.path is not None:
+            found.setdefault(fact.origin.path, []).append(fact.origin.line)
+    return found
 
 
 def _losses(tell: Teller, segment: Segment, before: loss.Losses | None, result: list[Fact]) -> loss.Losses | None:

@@ -27,7 +27,7 @@ def read_logs(
     inputs: list[InputFile] = []
     read: list[FileRead] = []
     unread: list[Skip] = []
-    with closing(engine(LogReader(signals), list(enumerate(named.logs)), on_bytes)) as outcomes:
+    with closing(engine(LogReader(signals, len(named.logs)), list(enumerate(named.logs)), on_bytes)) as outcomes:
         for outcome in outcomes:
             store.join(outcome.store)
             if outcome.skip is not None:

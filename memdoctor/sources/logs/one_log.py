@@ -29,14 +29,15 @@ class Outcome:
 
 
 class LogReader:
-    """Reads logs with one set of signals. Goes from process to process as the signals alone."""
+    """Reads logs, ``logs`` of them, with one set of signals."""
 
-    def __init__(self, signals: Sequence[Signal]) -> None:
-        self._signals = signals
+    def __init__(self, signals: Sequence[Signal], logs: int = 1) -> None:
+        self._signals, self._logs = signals, logs
         self._index: SignalIndex | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LogReader, (tuple(self._signals),)
+        """From process to process it goes without what it made of the signals."""
+        return LogReader, (tuple(self._signals), self._logs)
 
     def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
         """``on_bytes`` is told, chunk by chunk, how many stored bytes were read."""
@@ -45,7 +46,7 @@ class LogReader:
             self._index = SignalIndex(self._signals)
         store = Store()
         reader = Reader(file, on_bytes)
-        scan = FileScan(file, number, self._index, store)
+        scan = FileScan(file, number, self._index, store, self._logs)
         scan.run(reader)
         if reader.skip is not None and reader.lines == 0:
             return Outcome(store, reader.skip)

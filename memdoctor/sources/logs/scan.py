@@ -19,7 +19,7 @@ from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk, Reader
-from memdoctor.sources.logs.sampling import Sampling
+from memdoctor.sources.logs.sampling import Sampling, head
 from memdoctor.sources.logs.segments import SegmentReader
 from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
 from memdoctor.sources.logs.step_batches import StepReader
@@ -30,16 +30,15 @@ from memdoctor.sources.logs.streams import Streams
 if TYPE_CHECKING:
     from memdoctor.sources.logs.nccl_setup import NcclSetup
 
-SAMPLE_LINES = 200  # read to learn the prefixes of a file
-SAMPLE_BYTES = 65_536
+SAMPLE_BYTES = 65_536  # read to learn the prefixes of a file
 FOLLOWING = 8_192  # bytes after the head of a table
 LONG = 16_384  # a longer segment is looked at around its gates only
 
 
 class FileScan:
-    """Reads one file into ``store``. After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen."""
+    """Reads one file of ``logs`` into ``store``. After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen."""
 
-    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store) -> None:
+    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store, logs: int = 1) -> None:
         self.series = Series(file.path)
         self.first: Stamp | None = None
         self.last: Stamp | None = None
@@ -50,7 +49,8 @@ class FileScan:
         self._streams = Streams(number, self._place, self._maker)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
         self._steps = StepReader(self.series, self._maker.seq(0, 0))
-        self._sampling = Sampling()
+        self._sampling = Sampling(logs)
+        self._head = head(logs)
         self._mean = 0.0  # bytes of a line
         self._format: formats.Format | None = None
         self._nccl: NcclSetup | None = None
@@ -80,7 +80,7 @@ class FileScan:
         self.last = self._place.stamp_before(Line("")) or self.first
 
     def _learn(self, data: bytes, mtime: float | None) -> None:
-        sample = [part.decode("utf-8", "replace") for part in data[:SAMPLE_BYTES].split(b"\n")[:SAMPLE_LINES]]
+        sample = [part.decode("utf-8", "replace") for part in data[:SAMPLE_BYTES].split(b"\n", self._head)[: self._head]]
         self._format = formats.detect(sample)
         prefixes = self._place.prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=mtime)
         self.ranks |= prefixes.learn(sample)
@@ -94,7 +94,7 @@ class FileScan:
     def _read(self, chunk: Chunk) -> None:
         data, place, streams, steps, opened_by = chunk.data, self._place, self._streams, self._steps, self._index.opened
         count, waiting = counter(self._mean), steps.waiting
-        line, counted, sampled = chunk.line, 0, 0.0
+        line, counted, sampled, most = chunk.line, 0, 0.0, self._sampling.most
         for start, end, gates in self._to_read(data):
             line += count(data, counted, start)
             counted = start
@@ -104,6 +104,8 @@ class FileScan:
                 group.texts.append(data[start:end])
                 continue
             opened = opened_by(gates)
+            if sampled >= most and opened.sampled and not opened.nccl and not streams.open:
+                continue
             step = False
             if opened.step and not opened.sampled:
                 self._settle()

@@ -70,7 +70,7 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
         step = prints.read_deepspeed(raw)
         if step is not None:
             return "deepspeed", step
-    if b"step:" in raw:
+    if b"step:" in raw and b" - " in raw:
         step = dashes.read(raw)
         if step is not None:
             return "dashes", step
