@@ -13,6 +13,7 @@ from memdoctor.records import record
 WINDOW = 25  # ordinary values before one that tell what is ordinary
 FEWEST = 6  # of them, from which on something can be told
 TREND = 12  # of them that are enough to see a fall
+CLEAR = 0.75  # of the deviation that a fall has to explain
 FAR = 5.5  # standard deviations above the ordinary, and
 LEAST = 0.10  # this share of it: what counts as far
 FLOOR = 0.9  # of the noise of the whole curve, which a few values may happen to show too little of
@@ -78,12 +79,16 @@ def _walk(values: Sequence[float]) -> list[Spike]:
 
 
 def _next(window: Sequence[float]) -> tuple[float, float]:
-    """What comes after ``window`` if all goes on as it was, and its standard deviation: a fall goes on, a rise is no reason to expect more."""
+    """What comes after ``window`` if all goes on as it was, and its standard deviation: at its level or, where that fits better, on a line
+    that falls. A rise is no reason to expect more."""
+    level = median(window)
+    flat = level, SIGMA * median([abs(value - level) for value in window])
     count = len(window)
     third = count // 3
     first, last = median(window[:third]), median(window[-third:])
-    slope = min(0.0, (last - first) / (count - third)) if count >= TREND else 0.0
+    if count < TREND or first <= last:
+        return flat
+    slope = (last - first) / (count - third)
     middle = count - (third + 1) / 2  # of the last third
-    level = last if slope else median(window)
-    spread_about = [abs(value - level - slope * (place - middle)) if slope else abs(value - level) for place, value in enumerate(window)]
-    return level + slope * (count - middle), SIGMA * median(spread_about)
+    sigma = SIGMA * median([abs(value - last - slope * (place - middle)) for place, value in enumerate(window)])
+    return (last + slope * (count - middle), sigma) if sigma < CLEAR * flat[1] else flat
