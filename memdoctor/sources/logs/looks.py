@@ -14,6 +14,9 @@ _PASSED = lazy(
 )
 # A point of a list in a document, with code in it.
 _DOCUMENT = lazy(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s.{0,300}`")
+# A remark behind code in a listing, and a commit in `git log --oneline` (seven digits or a few more; a container's short id has twelve).
+_REMARK = lazy(r"^\s*\S.{0,200}[\w)\]}:;,\"']\s{2,}(?:#|//)\s")
+_COMMIT = lazy(r"^(?:[*|\\/] ?){0,6}(?=[a-f]{0,9}\d)[0-9a-f]{7,10} (?:\([^)]{1,120}\) )?[A-Za-z]")
 
 _WORD = lazy(
     r"(?:\w*(?:Error|Exception|Interrupt)|SystemExit|\bERROR|\berror(?=:)|\bCRITICAL|\bFATAL|\b[Ff]atal|\bFAILED|\b[Ff]ailed|\bAborted|\bpanic|\bExit(?= ?\d))\b"
@@ -40,7 +43,8 @@ _KERNEL = lazy(r"^.{0,120}?(?:\bkernel: |^)\[ *\d{1,9}\.\d{6}\] ")
 
 def only_speaks_of(text: str) -> bool:
     """True for a line in which a message is the name of something or an example: nothing has happened."""
-    return _PASSED.search(text[:LOOK]) is not None or _DOCUMENT.match(text[:LOOK]) is not None
+    text = text[:LOOK]
+    return bool(_PASSED.search(text) or _DOCUMENT.match(text) or _REMARK.match(text) or _COMMIT.match(text))
 
 
 def looks_like_an_error(text: str, raw: str, *, loud: bool = False) -> bool:
