@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Sequence
 
 from memdoctor.sources.logs.block_matcher import BlockMatcher, Unavailable
@@ -30,18 +29,19 @@ class GrowingMatcher:
         self._left = WORTH // max(1, len(gates))  # bytes until the change
 
     def hits(self, data: bytes, *, sample: bool = True) -> Sequence[Hit]:
-        """As ``Matcher.hits``. ``sample``: the sampled gates count, too; otherwise they may be left out."""
+        """As ``Matcher.hits``. ``sample``: the sampled gates count, too; otherwise they are left out."""
         if self._left >= 0:
             self._left -= len(data)
             if self._left < 0:
-                self._matcher = self._make(()) or self._matcher
+                self._matcher = self._make(())
         if sample:
             return self._matcher.hits(data)
         if self._sparing is None:
-            self._sparing = self._make(self._sampled) or self._matcher
+            self._sparing = self._make(self._sampled)
         return self._sparing.hits(data)
 
-    def _make(self, without: Collection[int]) -> Matcher | None:
-        with contextlib.suppress(Unavailable):
+    def _make(self, without: Collection[int]) -> Matcher:
+        try:
             return self._fast(self._gates, without)
-        return None
+        except Unavailable:
+            return PlainMatcher(self._gates, without)

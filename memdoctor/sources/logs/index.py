@@ -47,7 +47,10 @@ class Opened:
 
 
 class SignalIndex:
-    """Gates of all signals and of the built-in readers; ``opened`` says what a segment's gates open (remembered per combination)."""
+    """Gates of all signals and of the built-in readers; ``opened`` says what a segment's gates open (remembered per combination).
+
+    ``sampled``: those of which a sample of the chunks is enough.
+    """
 
     def __init__(self, signals: Sequence[Signal]) -> None:
         heads = signals.heads if isinstance(signals, Shelf) else [signal_head(signal) for signal in signals]
@@ -60,9 +63,9 @@ class SignalIndex:
         readings = {gate for gate, opened in gates.items() if all(catalog.KINDS[heads[number][0]].readings for number in opened)}
         for gate in (*steps.GATES, *steps.SAMPLED_GATES, *TRACEBACK_GATES, *ERROR_GATES, *nccl_gates.GATES, *nccl_gates.SAMPLED_GATES):
             gates.setdefault(gate, [])
-        self._sampled = (readings | {*steps.SAMPLED_GATES, *nccl_gates.SAMPLED_GATES}).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
+        self.sampled = (readings | {*steps.SAMPLED_GATES, *nccl_gates.SAMPLED_GATES}).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
         self.gates = tuple(gates)
-        self.matcher = GrowingMatcher(self.gates, [number for number, gate in enumerate(self.gates) if gate in self._sampled])
+        self.matcher = GrowingMatcher(self.gates, [number for number, gate in enumerate(self.gates) if gate in self.sampled])
         self._signals = signals
         self._opened = tuple(gates.values())
         self._cache: dict[tuple[int, ...], Opened] = {}
@@ -73,7 +76,7 @@ class SignalIndex:
             own = {self.gates[number] for number in gates}
             numbers = sorted({number for gate in gates for number in self._opened[gate]})
             step = not own.isdisjoint(steps.GATES) or not own.isdisjoint(steps.SAMPLED_GATES)
-            sampled = own.isdisjoint(steps.GATES) and not own.isdisjoint(self._sampled)
+            sampled = own.isdisjoint(steps.GATES) and not own.isdisjoint(self.sampled)
             traceback, error = not own.isdisjoint(TRACEBACK_GATES), not own.isdisjoint(ERROR_GATES)
             only_step = step and not (numbers or traceback or error)
             known = Opened(
@@ -86,7 +89,7 @@ class SignalIndex:
                 texts=tuple(tuple(text.encode() for text in self._signals[number].has) for number in numbers),
                 sampled=sampled,
                 nccl=not own.isdisjoint(_NCCL),
-                weight=_weight(own & self._sampled, only_step) if sampled else 0.0,
+                weight=_weight(own & self.sampled, only_step) if sampled else 0.0,
             )
             if len(self._cache) < 100_000:
                 self._cache[gates] = known
