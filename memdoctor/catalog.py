@@ -338,12 +338,13 @@ KINDS: Mapping[str, Kind] = {
     "memory.retries": Kind("How often, since the start of the process, an allocation succeeded only after the allocator had emptied its cache.", {"retries": "int"}),
     # --- communication ---------------------------------------------------------------------------------------------
     "watchdog.timeout": Kind(
-        "The NCCL watchdog reports a collective that timed out; name: timeout, exception, dump_signal, dump_observed, blocking_wait.",
+        "The NCCL watchdog reports a collective that timed out; name: timeout, exception, blocking_wait, dump_own, dump_sent (of the rank that timed out), dump_signal, dump_observed (of others).",
         {
-            "name": "str", "seq": "int", "op": "str", "numel_in": "int", "numel_out": "int", "limit": "ms", "ran": "ms", "pg": "str", "pg_desc": "str",
+            "name": "str", "seq": "int", "op": "str", "numel_in": "int", "numel_out": "int", "shape": "str", "limit": "ms", "ran": "ms", "pg": "str", "pg_desc": "str",
             "pg_rank": "int", "last_enqueued": "int", "last_started": "int", "last_completed": "int", "from_rank": "int",
         },
     ),
+    "watchdog.taken_down": Kind("The watchdog ends its process, after a time-out or an error of NCCL.", {"name": "str", "pg": "str", "pg_desc": "str", "pg_rank": "int"}),
     "watchdog.heartbeat": Kind("The watchdog thread itself got stuck.", {"name": "str", "limit": "seconds"}),
     "collective.timeout": Kind("A gloo collective or a barrier timed out.", {"name": "str", "op": "str", "limit": "ms", "missing_ranks": "list", "missing_rank": "int"}),
     "collective.verdict": Kind(
@@ -361,7 +362,16 @@ KINDS: Mapping[str, Kind] = {
     ),
     "collective.odd": Kind(
         "A rank that timed out in another collective than the majority of its group (derived). ``sure``: the log names the group; else only number and moment agree.",
-        {"seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool"},
+        {"seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "place": "str"},
+    ),
+    "watchdog.verdict": Kind(
+        "A rank that held up those that timed out, by what all of them say (derived), one fact a suspect; name: silent, behind, late, mixed, extra, untold, stuck. ``waiting`` ranks wait "
+        "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job.",
+        {
+            "name": "str", "seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "missing_rank": "int", "waiting": "int", "suspects": "int",
+            "alone": "bool", "members": "int", "last_enqueued": "int", "late": "seconds", "limit": "ms", "place": "str", "not_seen": "int", "world": "int", "alive": "bool",
+            "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool",
+        },
     ),
     "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds"}),
     "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
@@ -394,6 +404,27 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "nccl.odd": Kind("A rank whose NCCL set itself up otherwise than that of its peers (derived): ``what`` differs.", {"what": "str", "value": "str", "usual": "str", "others": "int"}, subject=("what",)),
+    # --- a running job --------------------------------------------------------------------------------------------------
+    "process.live": Kind(
+        "A process of a running job, as /proc shows it: ``state`` is its letter, ``waits`` the kernel function that it sleeps in, ``cpu`` its share of one CPU in percent.",
+        {"of_pid": "int", "of_rank": "int", "local": "int", "world_size": "int", "on_host": "str", "state": "str", "waits": "str", "cpu": "float", "age": "seconds", "command": "str"},
+    ),
+    "process.stack": Kind(
+        "The Python stack of the main thread of a process, as py-spy prints it: ``values`` are its frames, the innermost first, function → file:line.",
+        {"of_pid": "int", "status": "str", "values": "map"},
+    ),
+    "ras.section": Kind(
+        "A finding in a report of NCCL's RAS; name: incomplete, mismatch, error, dead. The keys of ``values`` are its lines; ``group`` and ``index`` number the communicator, the largest is 0-0.",
+        {"name": "str", "comm": "str", "group": "int", "index": "int", "values": "map"},
+    ),
+    "live.verdict": Kind(
+        "What a running job waits for (derived), one fact a rank; name: absent (not in the collective of the others), apart (not at the line where nearly all others stand), differs (in another one), together (all are in the same), "
+        "behind (has launched fewer operations, by RAS), silent (does not answer RAS).",
+        {
+            "name": "str", "of_rank": "int", "op": "str", "place": "str", "frame": "str", "others": "str", "waiting": "int", "waiting_ranks": "list", "operation": "int", "usual": "int",
+            "steady": "bool", "node": "str", "of_pid": "int",
+        },
+    ),
     # --- devices ------------------------------------------------------------------------------------------------------
     "xid": Kind(
         "The NVIDIA driver logged an Xid.",

@@ -54,8 +54,9 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(_balance(attempt, own, facts))
-        derived.extend(_hangs(own))
+        derived.extend(_hangs(own, facts, files))
         derived.extend(_nccl(own, marks, status, facts))
+        derived.extend(_live(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
@@ -98,12 +99,12 @@ def _balance(attempt: int, own: Sequence[Fact], facts: Sequence[Fact]) -> list[F
     return balance(attempt, own, [fact for fact in facts if fact.attempt < attempt])
 
 
-def _hangs(own: Sequence[Fact]) -> list[Fact]:
+def _hangs(own: Sequence[Fact], facts: Sequence[Fact], files: Sequence[FileRead]) -> list[Fact]:
     if not any(fact.kind == "watchdog.timeout" for fact in own):
         return []
     from memdoctor.derive.hangs import hang_facts
 
-    return hang_facts(own)
+    return hang_facts(own, facts, files)
 
 
 def _nccl(own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: Sequence[Fact]) -> list[Fact]:
@@ -113,6 +114,14 @@ def _nccl(own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: 
 
     world = max((fact.fields.get("world_size") or 0 for fact in facts if fact.kind == "run.world"), default=0)
     return setup_facts(own, marks, status, world or None)
+
+
+def _live(own: Sequence[Fact]) -> list[Fact]:
+    if not any(fact.kind in ("process.stack", "ras.section") for fact in own):
+        return []
+    from memdoctor.derive.live import live_facts
+
+    return live_facts(own)
 
 
 def after_files(files: Sequence[FileRead]) -> int:

@@ -43,8 +43,6 @@ class TestOddOne:
     @pytest.mark.parametrize(
         "waits",
         [
-            [timeout(0), timeout(1, "BROADCAST")],  # two against each other
-            [timeout(0), timeout(1, "BROADCAST"), timeout(2), timeout(3, "BROADCAST")],
             [timeout(0), timeout(1, "BROADCAST", seq=30), timeout(2)],  # other numbers: other groups
             [timeout(0, pg="0"), timeout(1, "BROADCAST", pg="3"), timeout(2, pg="0")],
             [timeout(0), timeout(1, "BROADCAST", at=10_300), timeout(2)],  # nobody names the group, and they gave up minutes apart
@@ -57,6 +55,20 @@ class TestOddOne:
     )
     def test_nobody_is_odd(self, waits: list[Fact]) -> None:
         assert hang_facts(waits) == []
+
+    @pytest.mark.parametrize(
+        "waits",
+        [
+            [timeout(0), timeout(1, "BROADCAST")],
+            [timeout(0), timeout(1, "BROADCAST"), timeout(2), timeout(3, "BROADCAST")],
+            [timeout(0, seq=2, pg="0"), timeout(1, size=4, seq=2, pg="0")],
+        ],
+    )
+    def test_without_a_majority_all_are_named(self, waits: list[Fact]) -> None:
+        found = hang_facts(waits)
+        assert [(each.kind, each.fields["name"], each.rank) for each in found] == [
+            ("watchdog.verdict", "mixed", wait.rank) for wait in waits
+        ]
 
 
 class TestGoneFirst:

@@ -97,7 +97,7 @@ class World:
 def _numbered_alike(dumps: Sequence[RankDump]) -> bool:
     """True where the numbers of groups mean the same on all ranks: each rank's own run from 0 on, and then all ranks have about the same."""
     numbers = [frozenset(key for key, group in dump.groups.items() if not group.shared) for dump in dumps]
-    return len(frozenset().union(*numbers)) >= 2 * max(1, *map(len, numbers))
+    return len(frozenset().union(*numbers)) >= 2 * max([1, *map(len, numbers)])
 
 
 def _one_key(dumps: Sequence[RankDump]) -> list[RankDump]:
