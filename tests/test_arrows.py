@@ -16,8 +16,9 @@ PACKAGE = ROOT / "memdoctor"
 VOCABULARY = {"model", "catalog", "units", "errors", "resources", "records", "kept", "tables", "lazy", "shelf"}
 # part -> what of ours it may import besides itself and, where it is a part proper, the vocabulary
 ARROWS: dict[str, set[str]] = {
-    "cli": {"interrupts", "pipeline", "checkup", "report", "engine.load", "fixtures", "handbook"},
+    "cli": {"interrupts", "pipeline", "checkup", "report", "engine.load", "fixtures", "handbook", "live"},
     "pipeline": {"sources", "derive", "engine"},
+    "live": {"sources"},
     "checkup": {"sources", "derive", "engine"},
     "fixtures": {"pipeline", "checkup", "engine.yaml_strict", "report.verdict", "report.text"},
     "handbook": {"engine"},

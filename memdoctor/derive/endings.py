@@ -72,6 +72,8 @@ def how_it_ended(facts: Sequence[Fact], steps: Sequence[StepMark], files: Sequen
         return "failed", near[0]
     if not last:
         return "unknown", None
+    if any(fact.kind == "process.live" for fact in facts):
+        return "running", None
     if any(file.truncated or file.ends_mid_line for file in files):
         return "cut", None
     ages = [file.age for file in files if file.age is not None]

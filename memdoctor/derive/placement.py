@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memdoctor.model import Fact, FileRead
 
-_PLACES = ("rank.place", "nccl.setup")
+_PLACES = ("rank.place", "nccl.setup", "process.live")
 _WATCHDOG = ("watchdog.timeout", "watchdog.taken_down")
 
 
