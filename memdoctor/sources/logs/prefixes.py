@@ -29,6 +29,7 @@ _LEVELS = {
     **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
 }
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
+_DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
 _MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
 
 
@@ -72,10 +73,16 @@ class Prefixes:
         if self._tasks_are_nodes != nodes:  # a tag inside srun's shows that srun's numbers are nodes
             ranks = [self._rank_on(*line) for line in walked]
         self._clock = self._set_clock(walked)
-        for _, _, found in walked:  # what dates come later tells of times without one
-            if found is not None and "time" in found.values:
-                self._clock.read(found.values["time"])
+        for text in self._undated(walked):
+            self._clock.read(text)
         return {rank for rank in ranks if rank is not None}
+
+    @staticmethod
+    def _undated(walked: Sequence[tuple[str, int, Found | None]]) -> list[str]:
+        """The stamps of a sample, of which the clock learns what those before them are of; of dated ones in a row the last is enough."""
+        texts = [found.values["time"] for _, _, found in walked if found is not None and "time" in found.values]
+        dated = [_DATED.match(text) is not None for text in texts]
+        return [text for text, now, after in zip(texts, dated, [*dated[1:], False], strict=False) if not (now and after)]
 
     def _walk(self, lines: Sequence[str]) -> list[tuple[str, int, Found | None]]:
         return [(raw, *walk(raw, 0, self._table)) for raw in lines]

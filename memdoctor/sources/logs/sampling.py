@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-ENOUGH = 500.0  # such lines, read before every second, then every fourth, … chunk is left out
+ENOUGH = 250.0  # such lines, read before every second, then every fourth, … chunk is left out
 NUMBERS = 0.25  # of a line counts one that goes into a table of numbers: it costs so much less than one that becomes a fact
 MANY = 64  # logs of which each counts as a whole; of more, each the less
 FEWEST = 4.0  # such lines, however many logs there are

@@ -58,6 +58,8 @@ def parse_stamp(text: str, *, year: int | None) -> Stamp | None:
 
 def find_stamp(text: str, year: int | None) -> Stamp | None:
     """The first dated moment that begins in the first 80 characters of ``text``; ``year`` as in ``parse_stamp``."""
+    if text.count(":", 0, WITHIN + 40) < 2:  # as of most lines without one
+        return None
     return next((stamp for moment in _moments(text) if (stamp := with_year(moment, year)) is not None), None)
 
 
