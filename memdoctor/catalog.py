@@ -218,6 +218,7 @@ KINDS: Mapping[str, Kind] = {
     "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
     "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
+    "run.took": Kind("How long a step took in which the ranks may wait for one of them; name: save, load, evaluation, index.", {"name": "str", "took": "seconds", "took_ms": "ms"}),
     "run.end": Kind(
         "A sign of how a process or the job ended: name is completed, failed or killed.",
         {"name": "str", "exitcode": "int", "signal": "str", "by": "str"},
@@ -343,6 +344,10 @@ KINDS: Mapping[str, Kind] = {
             "name": "str", "seq": "int", "op": "str", "numel_in": "int", "numel_out": "int", "shape": "str", "limit": "ms", "ran": "ms", "pg": "str", "pg_desc": "str",
             "pg_rank": "int", "last_enqueued": "int", "last_started": "int", "last_completed": "int", "from_rank": "int",
         },
+    ),
+    "watchdog.short": Kind(
+        "A time-out in a phase that lasts longer than its limit, as the log itself shows (derived); name: save, load, evaluation, index.",
+        {"name": "str", "limit": "seconds", "took": "seconds"},
     ),
     "watchdog.taken_down": Kind("The watchdog ends its process, after a time-out or an error of NCCL.", {"name": "str", "pg": "str", "pg_desc": "str", "pg_rank": "int"}),
     "watchdog.heartbeat": Kind("The watchdog thread itself got stuck.", {"name": "str", "limit": "seconds"}),

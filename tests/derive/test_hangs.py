@@ -98,3 +98,26 @@ class TestGoneFirst:
     )
     def test_nobody_went_first(self, facts: list[Fact]) -> None:
         assert hang_facts(facts) == []
+
+
+class TestShortLimits:
+    def waits(self, **more: Any) -> list[Fact]:
+        return [timeout(rank, limit=LIMIT, **more) for rank in (1, 2, 3)]
+
+    def found(self, facts: list[Fact]) -> list[tuple[int | None, str, float]]:
+        return [(each.rank, each.fields["name"], each.fields["took"]) for each in hang_facts(facts) if each.kind == "watchdog.short"]
+
+    def test_an_evaluation_that_took_longer(self) -> None:
+        took = fact("run.took", 0, 100.0, name="evaluation", took=900.0)
+        assert self.found([took, *self.waits(phase="evaluation")]) == [(rank, "evaluation", 900.0) for rank in (1, 2, 3)]
+
+    def test_a_save_by_the_times_of_its_first_and_last_line(self) -> None:
+        lines = [fact("run.phase", 0, 100.0, name="save"), fact("run.phase", 0, 800.0, name="training", step=1)]
+        again = fact("run.phase", 0, 9_399.0, name="save", step=2, path="x")
+        assert self.found([*lines, again, *self.waits()]) == [(rank, "save", 700.0) for rank in (1, 2, 3)]
+
+    @pytest.mark.parametrize(
+        ("name", "took", "phase"), [("evaluation", 500.0, "evaluation"), ("evaluation", 900.0, "training"), ("save", 900.0, "evaluation")]
+    )
+    def test_nothing_of_the_kind(self, name: str, took: float, phase: str) -> None:
+        assert self.found([fact("run.took", 0, 100.0, name=name, took=took), *self.waits(phase=phase)]) == []

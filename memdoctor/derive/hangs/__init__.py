@@ -9,6 +9,7 @@ from memdoctor.derive.hangs.clues import Clues, ended_nameless, own_ends
 from memdoctor.derive.hangs.gone import gone_first
 from memdoctor.derive.hangs.hosts import hosts_of
 from memdoctor.derive.hangs.picture import picture
+from memdoctor.derive.hangs.short import short_limits
 from memdoctor.derive.hangs.suspects import suspects
 from memdoctor.derive.hangs.telling import tell
 from memdoctor.derive.hangs.waits import spoken
@@ -19,16 +20,17 @@ __all__ = ["hang_facts"]
 
 def hang_facts(facts: Sequence[Fact], everything: Sequence[Fact] = (), files: Sequence[FileRead] = ()) -> list[Fact]:
     """``facts`` are those of one attempt, ``everything`` those of the whole log (the layout may stand in the first attempt alone), both with
-    their ranks filled in. Yields ``collective.odd`` and ``watchdog.verdict`` for each rank that held up the others, and ``peer.gone_first``
-    for each connection that was lost long before anybody timed out."""
-    said = spoken(facts)
-    if not said.waits:
-        return gone_first(facts)
+    their ranks filled in. Yields ``collective.odd`` and ``watchdog.verdict`` for each rank that held up the others, ``watchdog.short``
+    for each time-out whose limit was too short, and ``peer.gone_first`` for each connection that was lost long before anybody timed out."""
     everything = everything or facts
+    said = spoken(facts)
+    others = [*short_limits(facts, everything), *gone_first(facts)]
+    if not said.waits:
+        return others
     axes = axes_of(everything)
     shown = picture(said, axes, frozenset(fact.rank for fact in facts if fact.rank is not None))
     own, aborted = own_ends(facts)
     found = suspects(shown, axes, own - said.ranks, aborted - said.ranks)
     if ended_nameless(facts):
         found = [suspect for suspect in found if suspect.name != "silent"]
-    return [*tell(shown, found, axes, hosts_of(everything, axes.world), Clues(facts, files, shown, axes)), *gone_first(facts)]
+    return [*tell(shown, found, axes, hosts_of(everything, axes.world), Clues(facts, files, shown, axes)), *others]
