@@ -55,6 +55,7 @@ def diagnose_logs(
     """
     base = load([rules_dir(), *rules_dirs])
     check_ignored(ignore, base)
+    good = _good(baseline, base.signals)
     if progress is not None:
         progress.start(_stored_bytes(paths))
     try:
@@ -92,18 +93,28 @@ def diagnose_logs(
         not_checked=judged.not_checked,
         skips=skips,
         series=story.series.sample(),
-        baseline=_beside(baseline, story, base.signals),
+        baseline=_beside(good, story),
     )
 
 
-def _beside(paths: Sequence[str], story: Story, signals: Sequence[Signal]) -> Mapping[str, Value]:
-    """This run beside the one that ``paths`` tell of; empty where none is named. Raises InputError where it cannot be read."""
+def _good(paths: Sequence[str], signals: Sequence[Signal]) -> tuple[list[str], Story] | None:
+    """The logs of a run that worked, and its story; None where none is named. Raises InputError where they cannot be read."""
     if not paths:
+        return None
+    try:
+        logs = read_logs(paths, signals)
+    except InputError as error:
+        raise InputError(f"--baseline: {error}") from error
+    return [file.path for file in logs.inputs], tell(logs)
+
+
+def _beside(good: tuple[list[str], Story] | None, story: Story) -> Mapping[str, Value]:
+    """This run beside a good one; empty where there is none."""
+    if good is None:
         return {}
     from memdoctor.derive.baseline import compare
 
-    good = read_logs(paths, signals)
-    return {"inputs": [file.path for file in good.inputs], **compare(tell(good), story)}
+    return {"inputs": good[0], **compare(good[1], story)}
 
 
 @record

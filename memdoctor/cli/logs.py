@@ -50,12 +50,13 @@ def logs(
     """
     if not paths and not live:
         raise click.UsageError("Missing argument 'PATH...': name a log, a folder of logs, - for stdin, or --live PID.")
-    output.check(options.output)
+    inputs = (*paths, *baseline)
+    output.check(options.output, inputs=inputs)
     if series is not None:
         from memdoctor.report import series_file
 
         series_file.check(series)
-        output.check(series)
+        output.check(series, "--series", inputs)
 
     from memdoctor.pipeline import diagnose_logs
     from memdoctor.report.progress import ByteBar
@@ -84,5 +85,5 @@ def logs(
     finally:
         bar.stop()
     if series is not None:
-        output.write(series, series_file.render(told[0], series))
+        output.write(series, series_file.render(told[0], series), "--series")
     return render(report, options, plot=plot)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -31,32 +32,45 @@ def use_utf8() -> None:
         reconfigure(encoding="utf-8")
 
 
-def check(path: str | None) -> None:
-    """Refuse an ``--output`` that cannot be written, before hours are spent on reading. Raises InputError."""
+def check(path: str | None, option: str = "--output", inputs: Sequence[str] = ()) -> None:
+    """Refuse the path of an ``option`` that cannot be written, or that is one of the ``inputs``, before hours are spent on reading.
+    Raises InputError."""
     if path is None or path == "-":
         return
     folder = Path(path).parent
     if os.path.isdir(path):
-        raise InputError(f"--output {path}: is a folder; name a file")
+        raise InputError(f"{option} {path}: is a folder; name a file")
     if not os.path.isdir(folder):  # unlike Path.is_dir it takes names that are too long
-        raise InputError(f"--output {path}: there is no folder {folder}; make it first")
+        raise InputError(f"{option} {path}: there is no folder {folder}; make it first")
     if not os.access(folder if _is_ordinary(path) else path, os.W_OK):
-        raise InputError(f"--output {path}: no permission to write there; choose another place")
+        raise InputError(f"{option} {path}: no permission to write there; choose another place")
+    if _is_ordinary(path) and any(_same(path, each) for each in inputs):
+        raise InputError(f"{option} {path}: would replace a log that is to be read; name another file")
 
 
-def write(path: str | None, text: str) -> None:
-    """Write ``text`` to ``path`` (a file at one stroke), or to stdout for None or ``-``. Raises InputError."""
+def _same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them is not there
+        return False
+
+
+def write(path: str | None, text: str | Iterable[str], option: str = "--output") -> None:
+    """Write ``text``, whole or in pieces, to the ``path`` of an ``option`` (a file at one stroke), or to stdout for None or ``-``.
+    Raises InputError."""
+    pieces = (text,) if isinstance(text, str) else text
     try:
         if path is None or path == "-":
-            _to_stdout(text)
+            _to_stdout("".join(pieces))
         elif _is_ordinary(path):
-            _at_one_stroke(Path(os.path.realpath(path)), text)
+            _at_one_stroke(Path(os.path.realpath(path)), pieces)
         else:  # a pipe or a device such as /dev/stderr cannot be replaced
             with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
+                file.writelines(pieces)
     except OSError as error:
-        where = "stdout" if path is None or path == "-" else f"--output {path}"
-        raise InputError(f"{where}: the report cannot be written: {error.strerror or error}") from error
+        where = "stdout" if path is None or path == "-" else f"{option} {path}"
+        what = "the report" if option == "--output" else "the file"
+        raise InputError(f"{where}: {what} cannot be written: {error.strerror or error}") from error
 
 
 def _to_stdout(text: str) -> None:
@@ -85,7 +99,7 @@ def _abandon(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _at_one_stroke(path: Path, text: str) -> None:
+def _at_one_stroke(path: Path, pieces: Iterable[str]) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -98,7 +112,7 @@ def _at_one_stroke(path: Path, text: str) -> None:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
         try:
             with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
+                file.writelines(pieces)
             os.chmod(temporary, mode)
             os.replace(temporary, path)
         except BaseException:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from memdoctor.derive.series.loss import losses_of
 from memdoctor.derive.series.pace import WARM_UP
 from memdoctor.derive.series.robust import SAMPLE, median
 from memdoctor.derive.series.rows import Rows
@@ -147,8 +148,8 @@ def _loss_by_time(rows: Rows) -> list[tuple[float, float]]:
         (time, value)
         for part in rows.parts
         if part.segment.has("loss")
-        for time, value in zip(*_thinned(part.segment.times, part.segment.values("loss")), strict=True)
-        if value == value  # no NaN
+        for losses in (losses_of(part.segment),)  # the finite ones: a Trainer prints 0 for NaN
+        for time, value in zip(*_thinned(losses.times, losses.values), strict=True)
     )
 
 

@@ -7,11 +7,13 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from memdoctor.errors import InputError
 
 ENDINGS = (".csv", ".json")
+PIECE = 5_000  # lines that are made into text at a time
 
 
 class Rows(Protocol):
@@ -20,6 +22,7 @@ class Rows(Protocol):
     names: tuple[str, ...]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def column(self, name: str, /) -> Iterator[Any]: ...
 
 
 def check(path: str) -> None:
@@ -28,27 +31,32 @@ def check(path: str) -> None:
         raise InputError(f"--series {path}: the ending tells the form; use {' or '.join(ENDINGS)}")
 
 
-def render(rows: Rows, path: str) -> str:
-    """The text of the file that ``path`` asks for by its ending. In CSV unknown is empty and NaN ``nan``; in JSON both are null."""
+def render(rows: Rows, path: str) -> Iterator[str]:
+    """The text of the file that ``path`` asks for by its ending, in pieces: a run of millions of steps is never held as text.
+
+    In CSV unknown is empty and NaN ``nan``; in JSON both are null.
+    """
     return _json(rows) if path.lower().endswith(".json") else _csv(rows)
 
 
-def _csv(rows: Rows) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows.names)
-    writer.writerows(rows)
-    return text.getvalue()
+def _csv(rows: Rows) -> Iterator[str]:
+    each = iter(rows)
+    piece: Sequence[Sequence[Any]] = [rows.names]
+    while piece:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(piece)
+        yield text.getvalue()
+        piece = list(islice(each, PIECE))
 
 
-def _json(rows: Rows) -> str:
-    columns: list[list[Any]] = [[] for _ in rows.names]
-    for row in rows:
-        for column, value in zip(columns, row, strict=True):
-            column.append(None if isinstance(value, float) and not math.isfinite(value) else value)
-    parts = (f"{json.dumps(name)}: {_list(column)}" for name, column in zip(rows.names, columns, strict=True))
-    return "{" + ",\n ".join(parts) + "}\n"
-
-
-def _list(values: Sequence[Any]) -> str:
-    return json.dumps(values, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+def _json(rows: Rows) -> Iterator[str]:
+    before = "{"
+    for name in rows.names:
+        yield f"{before}{json.dumps(name)}: ["
+        before = ",\n "
+        values, comma = iter(rows.column(name)), ""
+        while piece := [None if isinstance(value, float) and not math.isfinite(value) else value for value in islice(values, PIECE)]:
+            yield comma + json.dumps(piece, allow_nan=False, ensure_ascii=False, separators=(",", ":"))[1:-1]
+            comma = ","
+        yield "]"
+    yield "}\n" if rows.names else "{}\n"

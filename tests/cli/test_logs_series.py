@@ -79,6 +79,55 @@ def test_the_comparison_as_text(log: str, tmp_path: Path, capsys: pytest.Capture
     assert main(["logs", "--baseline", str(tmp_path / "none.log"), log]) == 2
 
 
+@pytest.mark.parametrize("shape", ["megatron_2", "megatron", "megatron_deepspeed", "deepspeed", "trainer", "lightning", "nemo", "titan"])
+def test_curves_step_lines_and_comparison_of_every_framework(shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad, good, target = tmp_path / "bad.log", tmp_path / "good.log", tmp_path / "steps.csv"
+    bad.write_text(make("leap", shape, 10, 3).text)
+    good.write_text(make("healthy", shape, 10, 4).text)
+    assert main(["logs", "--plot", "--series", str(target), "--baseline", str(good), str(bad)]) == 1
+    text = capsys.readouterr().out
+    assert "\nLoss\n" in text
+    assert "Beside the run that worked\n  " in text
+    assert "loss: " in text.split("Beside the run that worked")[1]
+    rows = target.read_text().splitlines()
+    columns = rows[0].split(",")
+    assert {"attempt", "iteration", "loss", "line"} <= set(columns)
+    assert len(rows) > 80
+    assert all(len(row.split(",")) == len(columns) for row in rows)
+    assert all(float(row.split(",")[columns.index("loss")]) > 0 for row in rows[1:])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--series", "{here}/none/steps.csv"), "--series {here}/none/steps.csv: there is no folder {here}/none"),
+        (("--series", "{here}/folder.csv"), "--series {here}/folder.csv: is a folder"),
+        (("--series", "{log}"), "--series {log}: would replace a log"),
+        (("--output", "{log}"), "--output {log}: would replace a log"),
+        (("--series", "{here}/good.csv", "--baseline", "{here}/good.csv"), "--series {here}/good.csv: would replace a log"),
+        (("--baseline", "{here}/none.log"), "--baseline: no log could be read: {here}/none.log: no such file"),
+        (("--baseline", "{here}/empty.log"), "--baseline: no log could be read: {here}/empty.log: empty"),
+    ],
+)
+def test_paths_that_cannot_be(options: tuple[str, ...], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.csv"
+    (tmp_path / "good.csv").write_text(make("healthy", "plain", 10, 3).text)
+    log.write_text(make("healthy", "plain", 10, 3).text)
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "empty.log").touch()
+    before = log.read_text()
+    assert main(["logs", *(each.format(here=tmp_path, log=log) for each in options), str(log)]) == 2
+    assert told.format(here=tmp_path, log=log) in capsys.readouterr().err.replace("\n", " ")
+    assert log.read_text() == before
+
+
+def test_json_without_step_lines(tmp_path: Path) -> None:
+    path, target = tmp_path / "a.log", tmp_path / "steps.json"
+    path.write_text("hello\n")
+    assert main(["logs", "--series", str(target), str(path)]) == 0
+    assert json.loads(target.read_text()) == {}
+
+
 def test_the_line_of_a_trend_is_quoted(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["logs", "--fail-on", "never", "--format", "json", log]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memdoctor.derive.numerics import stamp_of
@@ -38,7 +38,7 @@ class Rows:
         memory = ["memory"] if any(part.memory or part.segment.has("memory") for part in self.parts) else []
         timed = ["time"] if any(not math.isnan(part.segment.steps.epoch(part.segment.rows[0])) for part in self.parts) else []
         self.names: tuple[str, ...] = ("attempt", "iteration", *timed, *told, *memory, "line") if self.parts else ()
-        self._columns = [(column, factor) for name, column, factor in COLUMNS if name in told]
+        self._columns = {name: (column, factor) for name, column, factor in COLUMNS if name in told}
 
     def __len__(self) -> int:
         return sum(len(part.segment) for part in self.parts)
@@ -46,8 +46,14 @@ class Rows:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """One tuple a line, in the order of ``names``; None where a line does not tell."""
         for part in self.parts:
+            getters = [self._getter(part, name) for name in self.names]
             for place in range(len(part.segment)):
-                yield self._row(part, place)
+                yield tuple([get(place) for get in getters])
+
+    def column(self, name: str) -> Iterator[Any]:
+        """One of ``names`` alone, line by line."""
+        for part in self.parts:
+            yield from map(self._getter(part, name), range(len(part.segment)))
 
     def sample(self, most: int = MOST) -> dict[str, list[Any]]:
         """Columns of at most ``most`` points: of each stretch its first line, and those with its highest loss and longest step."""
@@ -76,25 +82,47 @@ class Rows:
                     yield part, place
 
     def _row(self, part: Part, place: int) -> tuple[Any, ...]:
-        segment, row = part.segment, part.segment.rows[place]
-        values: list[Any] = [part.attempt, segment.printed(place)]
-        if "time" in self.names:
-            epoch = segment.steps.epoch(row)
-            values.append(None if math.isnan(epoch) else stamp_of(epoch).iso)
-        for column, factor in self._columns:
-            value = segment.values(column)[place] if segment.has(column) else math.nan
-            values.append(None if math.isnan(value) and not self._printed(segment, row, column) else _short(value * factor))
-        if "memory" in self.names:
-            held = segment.values("memory")[place] if segment.has("memory") else part.memory.get(segment.times[place], math.nan)
-            values.append(round(held) if math.isfinite(held) else None)
-        values.append(segment.steps.line(row))
-        return tuple(values)
+        return tuple(self._getter(part, name)(place) for name in self.names)
+
+    def _getter(self, part: Part, name: str) -> Callable[[int], Any]:
+        """What gives the value of a column at a place of the part's segment."""
+        segment = part.segment
+        rows, steps = segment.rows, segment.steps
+        if name in self._columns:
+            column, factor = self._columns[name]
+            if not segment.has(column):
+                return lambda place: None
+            values = segment.values(column)
+
+            def number(place: int) -> float | None:
+                value = values[place]
+                return None if math.isnan(value) and not self._printed(segment, rows[place], column) else _short(value * factor)
+
+            return number
+        match name:
+            case "attempt":
+                return lambda place: part.attempt
+            case "iteration":
+                return segment.printed
+            case "time":
+                return lambda place: None if math.isnan(epoch := steps.epoch(rows[place])) else stamp_of(epoch).iso
+            case "memory":
+                if segment.has("memory"):
+                    held = segment.values("memory")
+                    return lambda place: _whole(held[place])
+                return lambda place: _whole(part.memory.get(segment.times[place], math.nan))
+            case _:
+                return lambda place: steps.line(rows[place])
 
     @staticmethod
     def _printed(segment: Segment, row: int, column: str) -> bool:
         """True where the line tells the column, if only as NaN."""
         steps = segment.steps
         return column in steps.table.spoken and not steps.table.is_absent(steps.first + row, column)
+
+
+def _whole(value: float) -> int | None:
+    return round(value) if math.isfinite(value) else None
 
 
 def _rank(value: float) -> float:

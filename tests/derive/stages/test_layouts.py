@@ -57,6 +57,8 @@ def layout(number: int) -> tuple[Pipeline, str]:
         seed=number,
     )
     stage = each * vpp
+    job.vocab = 8192  # and what it costs
+    job.logits_ms = job.layer_ms * job.vocab / (14 * job.hidden)
     if truth == "uneven":
         kind = chance.choice(["logits", "layers", "layers"] if vpp == 1 else ["logits"])
         if kind == "logits":
@@ -72,7 +74,6 @@ def layout(number: int) -> tuple[Pipeline, str]:
         job.slow = {victim: chance.uniform(1.2, 1.8)}
     else:
         job.logits_ms = job.layer_ms * stage * chance.uniform(0.0, 0.07)
-        job.vocab = 8192
     return job, truth
 
 
