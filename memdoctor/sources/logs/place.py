@@ -16,6 +16,7 @@ from memdoctor.sources.logs.tracebacks.shapes import FRAME
 
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
 STAMP = 256  # bytes of a line in which a stamp is looked for
+COLONS = 2  # in a stamp
 LINES = 80  # looked back for frames
 _IN_BOX = lazy(rb":\d{1,9} in ")  # in each frame that rich draws
 SOURCE = 8  # lines of one statement below its frame
@@ -58,7 +59,8 @@ class Place:
             end = len(before)
             while end > 0:
                 begin = before.rfind(b"\n", 0, end - 1) + 1 if end > 1 else 0
-                stamp = find_stamp(before[begin : min(end, begin + STAMP)].decode("utf-8", "replace"), self.prefixes.year)
+                head = before[begin : min(end, begin + STAMP)]
+                stamp = find_stamp(head.decode("utf-8", "replace"), self.prefixes.year) if head.count(b":") >= COLONS else None
                 if stamp is not None:
                     self._stamp = here - len(before) + begin, stamp
                     break
