@@ -71,18 +71,21 @@ def _tellers_of_losses(parts: Sequence[Steps]) -> list[Steps]:
     """
     chosen: list[Steps] = []
     spans: list[tuple[int, int]] = []
-    ordered: list[tuple[int, int]] = []  # the same by their beginnings
-    longest = 0
+    by_length: dict[int, list[tuple[int, int]]] = {}  # the same, those up to a power of two together, by their beginnings
     for steps in sorted(parts, key=lambda steps: (not steps.has("loss"), -len(steps), steps.file.rank or 0, steps.file.number)):
         low, high = steps.iterations()
-        near = ordered[bisect_left(ordered, (low - longest, 0)) : bisect_right(ordered, (high, math.inf))]
-        shared = max((min(high, other) - max(low, own) for own, other in near), default=-1)
+        shared = max((_shared(low, high, ordered, 1 << bits) for bits, ordered in by_length.items()), default=-1)
         if not chosen or (steps.has("loss") and shared < SHARED * (high - low)):
             chosen.append(steps)
             spans.append((low, high))
-            insort(ordered, (low, high))
-            longest = max(longest, high - low)
+            insort(by_length.setdefault((high - low).bit_length(), []), (low, high))
     return [steps for _, steps in sorted(zip(spans, chosen, strict=True), key=lambda pair: (_began(pair[1]), pair[0], pair[1].file.number))]
+
+
+def _shared(low: int, high: int, spans: Sequence[tuple[int, int]], longest: int) -> int:
+    """The most that ``low`` to ``high`` has in common with one of ``spans``, which are in order and no longer than ``longest``; -1: nothing."""
+    near = spans[bisect_left(spans, (low - longest, 0)) : bisect_right(spans, (high, math.inf))]
+    return max((min(high, other) - max(low, own) for own, other in near), default=-1)
 
 
 def _began(steps: Steps) -> float:

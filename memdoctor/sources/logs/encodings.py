@@ -23,6 +23,8 @@ def encoding(head: bytes) -> tuple[str, int]:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name, len(mark)
+    if b"\0" not in head:  # as nearly always
+        return "utf-8", 0
     even, odd = head[0::2], head[1::2]
     pairs = len(odd)
     if pairs >= _FEWEST:

@@ -41,6 +41,7 @@ _CTIME = lazy(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([
 _GLOG = lazy(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
 _EPOCH = lazy(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
 _ANYWHERE = lazy(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
+_OF_DAY = lazy(r"\d\d:\d\d:\d\d", re.A)  # a part of all of these
 WITHIN = 80  # characters of a line in which find_stamp lets a stamp begin
 
 # year, month, day (None where not printed), seconds of the day, the time as text, the zone as printed by ISO 8601
@@ -58,19 +59,19 @@ def parse_stamp(text: str, *, year: int | None) -> Stamp | None:
 
 def find_stamp(text: str, year: int | None) -> Stamp | None:
     """The first dated moment that begins in the first 80 characters of ``text``; ``year`` as in ``parse_stamp``."""
-    if text.count(":", 0, WITHIN + 40) < 2:  # as of most lines without one
+    if text.count(":", 0, WITHIN + 40) < 2 or _OF_DAY.search(text, 0, WITHIN + 40) is None:  # as most lines without one
         return None
     return next((stamp for moment in _moments(text) if (stamp := with_year(moment, year)) is not None), None)
 
 
 def find_with_year(text: str) -> Stamp | None:
     """Like ``find_stamp``, but only moments that are printed with their year."""
+    if text.count(":", 0, WITHIN + 40) < 2 or _OF_DAY.search(text, 0, WITHIN + 40) is None:
+        return None
     return next((stamp for moment in _moments(text) if moment[0] is not None and (stamp := with_year(moment, None)) is not None), None)
 
 
 def _moments(text: str) -> Iterator[Moment]:
-    if text.count(":", 0, WITHIN + 40) < 2:
-        return
     for match in _ANYWHERE.finditer(text, 0, WITHIN + 40):
         if match.start() >= WITHIN:
             return
