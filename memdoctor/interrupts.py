@@ -66,7 +66,7 @@ class Interrupts:
 
 
 class Held:
-    """What is done within is done whole: a signal waits until it is over. For the few milliseconds in which a file is begun but not in its place."""
+    """What is done within is done whole: a signal waits until it is over. For the moment in which a file is there whose name nobody knows."""
 
     def __enter__(self) -> None:
         if hasattr(signal, "pthread_sigmask"):

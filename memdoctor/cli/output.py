@@ -108,17 +108,19 @@ def _at_one_stroke(path: Path, pieces: Iterable[str]) -> None:
 
     from memdoctor.interrupts import Held
 
-    with Held():
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-        try:
-            with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.writelines(pieces)
-            os.chmod(temporary, mode)
-            os.replace(temporary, path)
-        except BaseException:
+    temporary = None
+    try:
+        with Held():  # once it is there its name is known
+            handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(pieces)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            raise
+        raise
 
 
 def _is_ordinary(path: str) -> bool:

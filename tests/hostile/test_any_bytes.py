@@ -30,7 +30,7 @@ CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 SCHEMA = jsonschema.Draft202012Validator(json.loads(Path(next(iter(memdoctor.report.__path__)), "schema.json").read_text()))
-FAST, SLOW = 1, 20
+FAST, SLOW = 1, 10
 
 
 @pytest.fixture(autouse=True)

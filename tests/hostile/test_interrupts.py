@@ -131,6 +131,24 @@ def test_at_any_call(moments: int, presses: int, tmp_path: Path) -> None:
         settled(ended.returncode, folder, cache)
 
 
+def test_while_step_lines_are_written(tmp_path: Path) -> None:
+    """As soon as the file is begun: its beginning does not stay."""
+    log, folder = tmp_path / "train.log", tmp_path / "out"
+    log.write_text("".join(STEP.format(step, step * 8) for step in range(150_000)))
+    folder.mkdir()
+    process = subprocess.Popen(
+        command("logs", str(log), "--series", str(folder / "steps.csv")), env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while process.poll() is None and os.listdir(folder) == []:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    clean(err)
+    assert (process.returncode, out) == (130, b"")
+    assert os.listdir(folder) in ([], ["steps.csv"])
+    assert [path for path in folder.iterdir() if path.read_bytes().count(b"\n") <= 150_000] == []
+
+
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_twice_in_a_row(big: Path, rounds: int) -> None:
     """The impatient press it again."""
