@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memdoctor.engine.cases import Case, specificity
 from memdoctor.engine.globs import fits
 from memdoctor.model import CONFIDENCES, Fact
 
 
-def compete(cases: Sequence[Case]) -> list[Case]:
-    """The cases that keep a fact. A loser that keeps none is dropped; it is noted with its winners, which it might be in place of."""
+def compete(cases: Sequence[Case], *, choose: Callable[[Sequence[Case]], list[Case]] | None = None) -> list[Case]:
+    """The cases that keep a fact. A loser that keeps none is dropped; it is noted with its winners, which it might be in place of.
+
+    ``choose`` says which of those that claim one event may keep it; without it that is the ``winner`` alone.
+    """
     claims: dict[tuple[int, str], list[Case]] = {}
     for case in cases:
         for key in {event_of(case, fact) for fact in case.facts}:
@@ -19,10 +22,10 @@ def compete(cases: Sequence[Case]) -> list[Case]:
     taken: dict[Case, set[tuple[int, str]]] = {}
     for key in sorted(claims):
         contenders = claims[key]
-        best = winner(contenders)
+        keep = choose(contenders) if choose is not None else [winner(contenders)]
         for case in contenders:
-            if case is not best:
-                lost.setdefault(case, []).append(best)
+            if case not in keep:
+                lost.setdefault(case, []).append(keep[0])
                 taken.setdefault(case, set()).add(key)
     kept = []
     for case in cases:
@@ -50,7 +53,7 @@ def winner(contenders: Sequence[Case]) -> Case:
 
     "Nothing else is known" yields to any error that knows something.
     """
-    left = _not_overruled(contenders)
+    left = not_overruled(contenders)
     if any(case.severity == "error" and not _residual(case) for case in left):
         left = [case for case in left if not _residual(case)]
     if any(_solid(case) for case in left):
@@ -72,7 +75,7 @@ def _preference(case: Case) -> tuple[int, int, int, str]:
     return (-specificity(case.rule.when), case.tiers.weakness(case.cause), case.severity_rank(), case.rule.id)
 
 
-def _not_overruled(contenders: Sequence[Case]) -> list[Case]:
+def not_overruled(contenders: Sequence[Case]) -> list[Case]:
     """Without those that another one names in ``over``; all of them where the names go in a circle.
 
     It must be at least as sure as they are, unless they mean "no better cause".

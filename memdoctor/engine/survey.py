@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memdoctor.engine.cases import Case
-from memdoctor.engine.compete import compete
+from memdoctor.engine.compete import compete, not_overruled
 from memdoctor.engine.diagnose import diagnose
 from memdoctor.engine.relate import Related
 from memdoctor.engine.tiers import load_tiers
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def survey(findings: Sequence[Finding]) -> tuple[Related, dict[str, frozenset[str]]]:
     """What a Report says besides its inputs, and for each diagnosis the sources of the facts it rests on; the order of ``findings`` does not
-    matter. ``root_cause`` is the worst error, else the worst warning; the hosts to leave out are those of every fault of hardware.
+    matter. One reading of a machine may show several faults, so a finding yields to none but a rule that names it in ``over``. ``root_cause`` is the worst error, else the worst warning; the hosts to leave out are those of every fault of hardware.
     """
     tiers = load_tiers()
     cases = compete(
         [
             Case(finding, tiers, 1, list(finding.facts), list(finding.support), finding.count)
             for finding in sorted(findings, key=lambda finding: (finding.rule.id, finding.message))
-        ]
+        ],
+        choose=not_overruled,
     )
     for case in cases:
         case.settle()

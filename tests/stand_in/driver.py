@@ -51,12 +51,12 @@ class Driver:
         return Result(json.loads(done.stdout), done.returncode, time.monotonic() - begun)
 
 
-def build(folder: Path) -> Driver:
-    """Compile nvml.c; the test is skipped where there is no compiler."""
+def build(folder: Path, *options: str) -> Driver:
+    """Compile nvml.c with ``options``; the test is skipped where there is no compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
     source = Path(__file__).with_name("nvml.c")
     library = folder / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(library), str(source)], check=True)
+    subprocess.run([compiler, *options, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(library), str(source)], check=True)
     return Driver(folder)

@@ -2,7 +2,7 @@
  *
  * Values come from the environment: STANDIN_<NAME>, or STANDIN_<NAME>_<gpu> for one GPU; a value "none" makes the call "not supported".
  * STANDIN_HANG=<function> hangs in it, STANDIN_HANG=<function>:<gpu> for one GPU; STANDIN_ABORT likewise ends the process.
- * Without any setting it is a healthy board of STANDIN_COUNT (8) H100 SXM.
+ * Without any setting it is a healthy board of STANDIN_COUNT (8) H100 SXM. Built with -DOLD it lacks the calls that R470 lacks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +111,7 @@ int nvmlDeviceGetCurrPcieLinkWidth(void *gpu, u32 *out) { ENTER(index_of(gpu)); 
 int nvmlDeviceGetMaxPcieLinkWidth(void *gpu, u32 *out) { ENTER(index_of(gpu)); return put32("PCIE_MAX", index_of(gpu), 16, out); }
 int nvmlDeviceGetMigMode(void *gpu, u32 *now, u32 *pending) { ENTER(index_of(gpu)); *pending = 0; return put32("MIG", index_of(gpu), 0, now); }
 int nvmlDeviceGetEccMode(void *gpu, u32 *now, u32 *pending) { ENTER(index_of(gpu)); *pending = 1; return put32("ECC", index_of(gpu), 1, now); }
+int nvmlDeviceGetDefaultEccMode(void *gpu, u32 *out) { ENTER(index_of(gpu)); return put32("ECC_DEFAULT", index_of(gpu), 1, out); }
 int nvmlDeviceGetPersistenceMode(void *gpu, u32 *out) { ENTER(index_of(gpu)); return put32("PERSISTENCE", index_of(gpu), 1, out); }
 int nvmlDeviceGetPowerUsage(void *gpu, u32 *out) { ENTER(index_of(gpu)); return put32("POWER", index_of(gpu), 72000, out); }
 int nvmlDeviceGetEnforcedPowerLimit(void *gpu, u32 *out) { ENTER(index_of(gpu)); return put32("POWER_LIMIT", index_of(gpu), 700000, out); }
@@ -166,6 +167,9 @@ int nvmlDeviceGetGpuFabricInfo(void *gpu, struct fabric *out) {
 }
 
 struct process { u32 pid; u64 used; u32 instance, compute; };
+#ifdef OLD /* R470 and older */
+#define nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2
+#endif
 int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, u32 *count, struct process *out) {
     ENTER(index_of(gpu));
     u64 pid, size;

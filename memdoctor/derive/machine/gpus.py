@@ -17,14 +17,21 @@ _FEATURES = ("family", "bf16", "tf32", "fp8", "fp4", "flash2", "flash3")
 def complete_gpus(facts: Sequence[Fact], expect: int | None) -> list[Fact]:
     """The facts of one host, with the GPUs completed, the expected number added, and a ``gpu.state`` for each fault that a reading names."""
     siblings = len(of_kind(facts, "gpu.device"))
+    left = {gpu.get("gpu"): unexplained(gpu) for gpu in of_kind(facts, "gpu.device")}
+    unsized = {process.get("gpu") for process in of_kind(facts, "gpu.process") if process.get("memory") is None}
     numbers = {gpu.get("uuid"): gpu.get("gpu") for gpu in of_kind(facts, "gpu.device") if gpu.get("uuid")}
     result = []
     for fact in facts:
         if fact.kind == "gpu.device":
             arch = (table("gpus").get("archs") or {}).get(str(fact.get("arch"))) or {}
             links = expected_links(str(fact.get("model") or "")) if siblings > 1 and fact.get("mig") is not True else None
-            fact = completed(fact, siblings=siblings, links_expected=links, **{name: arch.get(name) for name in _FEATURES})
+            rest = None if fact.get("gpu") in unsized else left[fact.get("gpu")]
+            usual = fact.get("ecc_default") if fact.get("ecc_default") is not None else ecc_default(str(fact.get("model") or ""))
+            features = {name: arch.get(name) for name in _FEATURES}
+            fact = completed(fact, siblings=siblings, links_expected=links, unexplained=rest, ecc_default=usual, **features)
             result += [fact, *states(fact)]
+        elif fact.kind == "gpu.process" and fact.get("memory") is None:
+            result.append(completed(fact, within=left.get(fact.get("gpu"))))
         elif fact.kind == "gpu.count":
             number, by = expected(fact, expect)
             result.append(completed(fact, expected=number, by=by))
@@ -40,6 +47,18 @@ def expected_links(model: str) -> int | None:
         if fnmatchcase(model, entry["model"]):
             return int(entry["links"]) if entry["links"] is not None else None
     return None
+
+
+def unexplained(gpu: Fact) -> int | None:
+    """Bytes in use that no process is listed for; what the driver keeps for itself is in ``used`` only where it is not told apart."""
+    if gpu.get("used") is None or gpu.get("processes") is None:
+        return None
+    return max(0, int(gpu.get("used")) - int(gpu.get("processes_used") or 0))
+
+
+def ecc_default(model: str) -> bool | None:
+    """False for the cards that are sold with ECC switched off; None for those of which it is not known."""
+    return False if any(fnmatchcase(model, pattern) for pattern in table("gpus").get("without_ecc") or []) else None
 
 
 def expected(count: Fact, told: int | None) -> tuple[int | None, str | None]:

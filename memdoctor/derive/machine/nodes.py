@@ -194,16 +194,16 @@ _GPU_READINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "GPU memory": ("memory", _number),
     "GPU power limit": ("power_limit", _watts),
     "GPU clock limit": ("clock_set", _megahertz),
-    "ECC": ("ecc", _switch),
-    "MIG": ("mig", _switch),
-    "compute mode": ("compute_mode", lambda value: value),
-}
+}  # ECC, MIG and the compute mode have rules of their own, which name the one GPU, too
+LOWERED = 0.95  # of the card's own power limit: below it gpu/power_limit names the GPU
 
 
 def _among_gpus(facts: Sequence[Fact]) -> list[Fact]:
     gpus = of_kind(facts, "gpu.device")
     odd: dict[str, list[tuple[str, Any, Any, int]]] = {}
     for what, (field, shape) in _GPU_READINGS.items():
+        if field == "power_limit" and any((gpu.get("power_share") or 1.0) < LOWERED for gpu in gpus):
+            continue
         values = {str(number): shape(gpu.get(field)) for number, gpu in enumerate(gpus) if gpu.get(field) is not None}
         odd[what] = _odd(values)
     found = []

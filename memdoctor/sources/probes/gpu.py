@@ -13,17 +13,19 @@ from memdoctor.sources.probes import system
 from memdoctor.sources.probes.child import Outcome, run
 from memdoctor.sources.probes.host import container
 from memdoctor.sources.probes.notebook import Notebook, read_text
+from memdoctor.sources.probes.nvml_asking import NO_PERMISSION
 from memdoctor.sources.probes.request import Request
 
 KINDS = ("gpu.driver", "gpu.count", "gpu.device", "gpu.pair", "gpu.process", "gpu.state", "gpu.error")
 LIMIT = 15.0  # seconds
 LIBRARY = "libnvidia-ml.so.1"
 NVIDIA = "0x10de"
-NO_PERMISSION = 4  # of NVML's return codes
+FIRST_PIDS = "pid:[4026531836]"  # the host's own name space of processes (PROC_PID_INIT_INO in Linux)
 _COUNTING = ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "LOCAL_WORLD_SIZE")  # who says how many GPUs there should be, the surest first
 _CONFINING = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "NVIDIA_VISIBLE_DEVICES")
 # NVML's return codes that tell what is wrong with the whole driver -> name of the kind gpu.error
 _ERRORS = {15: "lost", 16: "reset_required", 18: "nvml_mismatch", 999: "nvml_unknown"}
+_GPU_ERRORS = {16: "reset_required", 18: "nvml_mismatch"}  # the same of one GPU; every other one means that it is lost
 _NO_DRIVER = {9: "the NVIDIA driver is installed, but not loaded", 12: f"there is no NVIDIA driver here ({LIBRARY} was not found)"}
 
 
@@ -42,7 +44,8 @@ def probe(notes: Notebook, request: Request) -> None:
         where = next((str(line["at"]) for line in reversed(outcome.lines) if "at" in line), "its start")
         what = f"NVML did not answer within {limit:g} s at {where}" if outcome.timed_out else f"NVML failed at {where}"
         ended = outcome.ended()
-        if not outcome.failed:
+        # A driver that kills the process, or never answers, is at fault; a Python that ends with an error of its own is memdoctor's.
+        if not outcome.failed and (outcome.timed_out or (outcome.code or 0) < 0):
             excerpt = f"{what}{f'; {ended}' if ended else ''}"
             notes.add(
                 "gpu.error",
@@ -101,13 +104,16 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
                 found = 0
             notes.skip(reason, *(kind for kind in KINDS if kind not in ("gpu.count", "gpu.error")))
             complete = True
+        elif "unread" in line:
+            whole = "," not in str(line["unread"])
+            notes.skip(f"{line['unread']} could not be read: {line.get('text')}", *(("gpu.device",) if whole else ()))
         elif line.get("code") == NO_PERMISSION:
             notes.skip(f"GPU {line.get('lost')} may not be looked at: {line.get('text')}")
         elif "lost" in line:
             gpu = int(line["lost"])
             notes.add(
                 "gpu.error", path=f"NVML, GPU {gpu}", excerpt=f"{line.get('call')}: {line.get('text')} (code {line.get('code')})",
-                name=_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=f"GPU {gpu}: {line.get('text')}", code=line.get("code"),
+                name=_GPU_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=f"GPU {gpu}: {line.get('text')}", code=line.get("code"),
             )  # fmt: skip
         elif line.get("kind") == "gpu.process":
             processes.append(line["fields"])
@@ -120,16 +126,29 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
 
 
 def _note_processes(notes: Notebook, processes: list[dict[str, Any]]) -> None:
+    """NVML counts processes as the host does: inside a container the same number is another program, unless that one has the driver open."""
     here = system.processes({int(fields["of_pid"]) for fields in processes}) if processes else {}
+    own_numbers = not _has_own_pids()
     for fields in processes:
         process = here.get(int(fields["of_pid"]))
         known: dict[str, Any] = {}
-        if process is not None:
-            orphan = process.parent == 1 and os.getpid() != 1
+        if process is not None and (own_numbers or system.uses_gpu(process.pid)):
+            orphan = process.parent == 1 and os.getpid() != 1 and not process.zombie
             known = {"command": process.command, "user": process.user, "age": process.age, "orphan": orphan, "mine": process.mine}
+            known |= {"zombie": process.zombie or None, "parent": process.parent, "seen": True}
+        else:
+            known = {"seen": False}
         size = f", {fields['memory'] // 2**20} MiB" if fields.get("memory") else ""
         excerpt = f"process {fields['of_pid']}{size}: {known.get('command') or 'not visible from here'}"
         notes.add("gpu.process", path=f"NVML, GPU {fields['gpu']}", excerpt=excerpt, fields=fields, **known)
+
+
+def _has_own_pids() -> bool:
+    """True in a container that counts its processes anew; what cannot be told counts as one."""
+    try:
+        return os.readlink("/proc/self/ns/pid") != FIRST_PIDS
+    except OSError:
+        return True
 
 
 def pci_gpus(root: str = "") -> int | None:

@@ -1,7 +1,8 @@
 """Reading GPUs through NVML, in a process of its own: ``python -m memdoctor.sources.probes.nvml`` prints one JSON object a line.
 
-Lines: {"at": ...} before each part, so that a hang has a place; {"count": n}; {"kind", "fields", "path", "excerpt"} for each fact;
-{"lost": gpu, ...} for a GPU that does not answer; {"init": code, "text"} where NVML cannot be started; {"done": true} at the end.
+Lines: {"at": ...} before each part, so that a hang has a place; {"count": n}, how many there are; {"kind", "fields", "path", "excerpt"} for each
+fact; {"lost": gpu, ...} for a GPU that does not answer; {"unread": what, "text"} for a reading that failed on our side; {"init": code, "text"}
+where NVML cannot be started; {"done": true} at the end.
 Calls that a GPU or driver does not know leave their fields out.
 """
 
@@ -11,7 +12,7 @@ import re
 from typing import Any
 
 from memdoctor.sources.probes.notebook import read_text
-from memdoctor.sources.probes.nvml_asking import Gone, Gpu, say, text_of
+from memdoctor.sources.probes.nvml_asking import NO_PERMISSION, Gone, Gpu, say, text_of
 from memdoctor.sources.probes.nvml_reading import describe, read_gpu
 
 _ANCESTORS = {0: "internal", 10: "switch", 20: "switches", 30: "bridge", 40: "node", 50: "system"}
@@ -50,6 +51,9 @@ def driver(nvml: Any) -> dict[str, Any]:
             return getattr(nvml, name)()
         except nvml.NVMLError:
             return None
+        except Exception as error:
+            say(unread=name, text=f"{type(error).__name__}: {error}"[:200])
+            return None
 
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
     module = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", read_text("/proc/driver/nvidia/version") or "")
@@ -79,15 +83,16 @@ def main() -> None:
         say(init=int(getattr(error, "value", 999)), text=str(error))
         return
     gpus: list[Gpu] = []
-    _read_all(pynvml, count, gpus)
-    say(count=len(gpus))
+    say(count=count - _read_all(pynvml, count, gpus))
     read_pairs(gpus)
     say(at="nvmlShutdown")
     pynvml.nvmlShutdown()
     say(done=True)
 
 
-def _read_all(nvml: Any, count: int, gpus: list[Gpu]) -> None:
+def _read_all(nvml: Any, count: int, gpus: list[Gpu]) -> int:
+    """Read each GPU into ``gpus``; returns how many belong to somebody else and count for nobody here."""
+    foreign = 0
     for number in range(count):
         gpu: Gpu | None = None
         try:
@@ -95,9 +100,14 @@ def _read_all(nvml: Any, count: int, gpus: list[Gpu]) -> None:
             fields = read_gpu(gpu)
         except Gone as gone:
             say(lost=number, call=gone.call, code=gone.code, text=gone.text, bus_id=gpu.bus_id if gpu is not None else None)
+            foreign += gone.code == NO_PERMISSION
+            continue
+        except Exception as error:
+            say(unread=f"GPU {number}", text=f"{type(error).__name__}: {error}"[:200])
             continue
         say(kind="gpu.device", path=f"NVML, GPU {number}", excerpt=describe(fields), fields=fields)
         gpus.append(gpu)
+    return foreign
 
 
 if __name__ == "__main__":

@@ -50,9 +50,11 @@ def _memory(gpu: Gpu) -> dict[str, Any]:
 
 def _modes(gpu: Gpu) -> dict[str, Any]:
     mig, ecc, kept = gpu.ask("nvmlDeviceGetMigMode"), gpu.ask("nvmlDeviceGetEccMode"), gpu.ask("nvmlDeviceGetPersistenceMode")
+    usual = gpu.ask("nvmlDeviceGetDefaultEccMode")
     return {
         "mig": bool(mig[0]) if mig else None,
         "ecc": bool(ecc[0]) if ecc else None,
+        "ecc_default": bool(usual[0]) if usual else None,
         "persistence": bool(kept) if kept is not None else None,
     }
 
@@ -101,7 +103,7 @@ def _links(gpu: Gpu) -> dict[str, Any]:
         if state is None:
             break
         states.append(bool(state))
-    if not states:
+    if not states and not gpu.refused:  # a driver that does not know the call
         return {}
     errors = {"link_replays": 0, "link_recoveries": 1, "link_crc": 2}
     counted: dict[str, Any] = {"links_up": sum(states), "links_down": len(states) - sum(states)}
@@ -125,7 +127,9 @@ def _fabric(gpu: Gpu) -> dict[str, Any]:
 
 
 def _processes(gpu: Gpu) -> dict[str, Any]:
+    # The first is the newest; drivers before R510 have the second alone, those before R450 neither.
     found = gpu.ask("nvmlDeviceGetComputeRunningProcesses")
+    found = found if found is not None else gpu.ask("nvmlDeviceGetComputeRunningProcesses_v2")
     if found is None:
         return {}
     for process in found:
@@ -149,7 +153,7 @@ def describe(fields: dict[str, Any]) -> str:
         )
     if "width" in fields:
         parts.append(f"PCIe x{fields['width']}" + (f" of x{fields['width_max']}" if "width_max" in fields else ""))
-    if "links_up" in fields:
+    if fields.get("links_up") or fields.get("links_down"):
         parts.append(f"{fields['links_up']} NVLinks up, {fields['links_down']} down")
     if fields.get("fabric", "none") != "none":
         parts.append(f"fabric {fields['fabric']}")

@@ -19,7 +19,7 @@ class Memory:
 
 @record
 class Process:
-    """A process, as far as it may be looked at. ``age`` in seconds."""
+    """A process, as far as it may be looked at. ``age`` in seconds; ``zombie``: it has ended, and its parent has not asked how."""
 
     pid: int
     command: str | None
@@ -27,6 +27,7 @@ class Process:
     age: float | None
     parent: int | None
     mine: bool | None
+    zombie: bool = False
 
 
 @record
@@ -74,10 +75,24 @@ def processes(pids: Iterable[int]) -> Mapping[int, Process]:
             with process.oneshot():
                 command = " ".join(_cmdline(process)) or process.name()
                 uid = process.uids().real
-                found[pid] = Process(pid, command, _user(process), time.time() - process.create_time(), process.ppid(), uid == os.getuid())
+                age, zombie = time.time() - process.create_time(), process.status() == psutil.STATUS_ZOMBIE
+                found[pid] = Process(pid, command, _user(process), age, process.ppid(), uid == os.getuid(), zombie)
         except psutil.Error:
             continue
     return found
+
+
+def uses_gpu(pid: int) -> bool:
+    """True where the process is seen to have NVIDIA's driver open or loaded; False where it is not, or may not be looked at."""
+    import os
+
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            if any("/libcuda.so" in line or "/dev/nvidia" in line for line in file):
+                return True
+        return any(os.readlink(f"/proc/{pid}/fd/{name}").startswith("/dev/nvidia") for name in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
 
 
 def _cmdline(process: object) -> list[str]:
