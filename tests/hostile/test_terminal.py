@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memdoctor.cli import main
+from tests.flight.faults import plant
 from tests.hostile.running import OOM, command, environ, memdoctor
 
 # What a terminal obeys or a reader cannot see: C0 but \n, DEL, C1, direction signs, zero width, line separators, tags.
@@ -116,6 +119,50 @@ def test_markup_stands_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureF
     )
     main(["logs", str(path), "-v"])
     assert "[bold]it[/bold] broke [/]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_plots_comparisons_and_step_lines(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names and values of arguments and of what a step line tells come from the log."""
+    sign = SIGNS[name]
+    for run, rate in (("good", 1), ("bad", 7)):
+        steps = "".join(
+            f" iteration {step:8d}/ 100 | lm loss: {9 - step / 20 if run == 'good' else step}E+00 | load{sign}: {step}.0 | {sign} norm: {step * rate}.5 |\n"
+            for step in range(1, 80)
+        )
+        text = f"  lr .............................. {rate}{sign}\n  opt{sign} ............ {rate}\n{steps}{with_sign(sign) if run == 'bad' else ''}"
+        (tmp_path / f"{run}.log").write_bytes(text.encode("utf-8", "surrogatepass"))
+    series = tmp_path / "steps.csv"
+    arguments = ["logs", str(tmp_path / "bad.log"), "--baseline", str(tmp_path / "good.log"), "--plot", "-vv", "--series", str(series)]
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    shown(out)
+    shown(series.read_text())
+    assert main([*arguments[:4], "--format", "json"]) == 1
+    json.loads(shown(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_flight_recorder_dumps(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of groups, functions and files stand in a dump as they were given."""
+
+    def signed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: signed(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(signed(each) for each in value)
+        return f"{value}{SIGNS[name]}" if isinstance(value, str) and not value[:1].isdigit() and value[:1] != "[" else value
+
+    planted = plant(3, "never", (1, 1, 4))
+    for rank in planted.present():
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(signed(planted.recording.dump(rank)), protocol=2))
+    for rest in ([], ["-vv"], ["--format", "json"]):
+        assert main(["logs", str(tmp_path), *rest]) in (0, 1, 2)
+        out, err = capsys.readouterr()
+        assert "internal error" not in err
+        shown(out)
+        shown(err)
 
 
 NAMES = {**SIGNS, "newline": "a\nb\n\n[rank3]: c\rd", "bytes": "caf\udce9 \udcff\udcfe"}
