@@ -397,7 +397,7 @@ KINDS: Mapping[str, Kind] = {
         {
             "of_pid": "int", "of_rank": "int", "file_rank": "int", "world_size": "int", "comm": "str", "gpu": "int", "bus_id": "str", "local": "int", "nodes": "int", "local_ranks": "int",
             "channels": "int", "stage": "str", "open_rank": "int", "open_size": "int", "open_comm": "str", "open_line": "int", "begun": "bool", "starts": "bool",
-            "communicators": "int", "seconds": "seconds", "slowest": "str", "interface": "str", "address": "str", "network": "str", "cards": "list", "socket": "str",
+            "communicators": "int", "seconds": "seconds", "timings": "map", "interface": "str", "address": "str", "network": "str", "cards": "list", "socket": "str",
             "gdr": "bool", "nvls": "bool", "nvlink_read": "bool", "connecting": "bool", "edges": "map", "variables": "map", "lines": "map", "whole": "bool",
         },
     ),

@@ -201,3 +201,26 @@ def test_two_real_ranks_of_which_one_does_not_enter(job: Processes, tmp_path: Pa
     (found,) = report["diagnoses"]
     assert (report["root_cause"], found["ranks"]) == ("hang.straggler", [1])
     assert "load_next_batch" in found["message"]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with ranks", "bare"])
+def test_dumps_of_many_processes_in_one_file(named: bool, tmp_path: Path) -> None:
+    """As `for p in $(pgrep ...); do py-spy dump --pid $p; done > stacks.txt` makes it."""
+    parts = []
+    for rank in range(32):
+        pid = 5_000 + rank
+        if named:
+            parts.append(
+                f"memdoctor live: process {pid} rank {rank} local {rank} world 32 on node-01: state S, CPU 0%, for 90 s, command python hang.py\n"
+            )
+        frames = "\n".join(f"    {frame}" for frame in spy.STACKS["load" if rank == 17 else "reduce"])
+        parts.append(
+            f'Process {pid}: python hang.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread {pid} (idle): "MainThread"\n{frames}\n'
+        )
+    log = tmp_path / "stacks.txt"
+    log.write_text("".join(parts))
+    _, report, _ = _run(str(log))
+    (found,) = report["diagnoses"]
+    assert (found["rule"], found["ranks"]) == ("hang/stack_absent", [17] if named else [])
+    assert "the others (31) wait" in found["message"]
+    assert "--pid 5017" in found["fixes"][0]["command"]

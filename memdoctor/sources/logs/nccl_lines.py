@@ -30,7 +30,6 @@ _GDR = re.compile(rb"GPU Direct RDMA (Enabled|Disabled) for (?:GPU \S+ / )?HCA \
 _VARIABLE = re.compile(rb"(NCCL_\w{1,60}) set by environment to (.{1,200}?)\.?\s*$")
 _TIMINGS = re.compile(rb"rank (\d+) nranks (\d+) total ([\d.]+) \((.{1,200}?)\)")
 _PART = re.compile(rb"(\w+) ([\d.]+)")
-_PARTS = 0.5  # share of the time of a set-up from which on one part of it is worth naming
 
 Reader = Callable[[Process, bytes, bytes, int], None]
 
@@ -195,7 +194,7 @@ def _timings(process: Process, _thread: bytes, message: bytes, line: int) -> Non
     if comm is not None:
         comm.seconds = total
         parts = {_text(name): float(value) for name, value in _PART.findall(found[4])}
-        comm.slowest = next((name for name, value in parts.items() if total and value > _PARTS * total), "")
+        comm.timings = parts
         process.note("timings", line)
 
 

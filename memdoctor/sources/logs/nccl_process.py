@@ -32,7 +32,7 @@ class Comm:
     local: int | None = None
     channels: int | None = None
     seconds: float | None = None
-    slowest: str = ""
+    timings: dict[str, float] = field(default_factory=dict)  # seconds of each part of the set-up
     line: int = 0
 
 
@@ -103,7 +103,7 @@ class Process:
             "open_rank": open_.rank if open_ is not None else None, "open_size": open_.size if open_ is not None else None,
             "open_comm": (open_.id or None) if open_ is not None else None, "open_line": open_.line if open_ is not None else None,
             "begun": any(comm.started or comm.stage > NETWORK for comm in self.comms) or "network" in self.lines, "starts": any(comm.started for comm in self.comms),
-            "communicators": len(self.comms), "seconds": main.seconds, "slowest": main.slowest or None, "interface": self.interface, "address": self.address,
+            "communicators": len(self.comms), "seconds": main.seconds, "timings": main.timings or None, "interface": self.interface, "address": self.address,
             "network": self.network, "cards": self.cards, "socket": self.socket, "gdr": self.gdr, "nvls": self.nvls, "nvlink_read": self.read or None,
             "connecting": self.connecting, "edges": dict(self.edges), "variables": dict(self.variables), "lines": dict(self.lines),
         }  # fmt: skip

@@ -44,6 +44,7 @@ def test_every_version_tells_the_same_of_a_rank(version: tuple[int, int, int], t
         assert (fact.fields["nodes"], fact.fields["local_ranks"], fact.fields["local"]) == (2, 8, 3)
     if version >= (2, 22, 0):
         assert fact.fields["seconds"] == pytest.approx(0.93)
+        assert fact.fields["timings"]["bootstrap"] == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(
