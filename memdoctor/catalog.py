@@ -418,6 +418,10 @@ KINDS: Mapping[str, Kind] = {
         "The Python stack of the main thread of a process, as py-spy prints it: ``values`` are its frames, the innermost first, function → file:line.",
         {"of_pid": "int", "status": "str", "values": "map"},
     ),
+    "thread.stack": Kind(
+        "The stack of a thread as faulthandler or gdb printed it (``tool``): ``values`` are its frames, the innermost first; ``name`` is the thread's number.",
+        {"name": "str", "tool": "str", "of_pid": "int", "values": "map"},
+    ),
     "ras.section": Kind(
         "A finding in a report of NCCL's RAS; name: incomplete, mismatch, error, dead. The keys of ``values`` are its lines; ``group`` and ``index`` number the communicator, the largest is 0-0.",
         {"name": "str", "comm": "str", "group": "int", "index": "int", "values": "map"},

@@ -117,7 +117,7 @@ def _nccl(own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: 
 
 
 def _live(own: Sequence[Fact]) -> list[Fact]:
-    if not any(fact.kind in ("process.stack", "ras.section") for fact in own):
+    if not any(fact.kind in ("process.stack", "thread.stack", "ras.section") for fact in own):
         return []
     from memdoctor.derive.live import live_facts
 

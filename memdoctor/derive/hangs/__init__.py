@@ -24,10 +24,10 @@ def hang_facts(facts: Sequence[Fact], everything: Sequence[Fact] = (), files: Se
     for each time-out whose limit was too short, and ``peer.gone_first`` for each connection that was lost long before anybody timed out."""
     everything = everything or facts
     said = spoken(facts)
+    axes = axes_of(everything)
     others = [*short_limits(facts, everything), *gone_first(facts)]
     if not said.waits:
         return others
-    axes = axes_of(everything)
     shown = picture(said, axes, frozenset(fact.rank for fact in facts if fact.rank is not None))
     own, aborted = own_ends(facts)
     found = suspects(shown, axes, own - said.ranks, aborted - said.ranks)
