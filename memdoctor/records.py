@@ -7,7 +7,7 @@ a twentieth of it, and is a dataclass to everything that asks (``fields``, ``rep
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
@@ -16,20 +16,53 @@ _T = TypeVar("_T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(cls: type[_T]) -> type[_T]:
-    """Class decorator. The fields are the annotated names, as of a dataclass."""
-    cls.__doc__ = cls.__doc__ or ""  # without one, dataclass would write a signature
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    fields = dataclasses.fields(made)
-    names = [field.name for field in fields]
+    """Class decorator: the annotated names are the fields, as of a dataclass. Records are equal, and hashed, by their values."""
+
+    def equal(self: Any, other: object) -> bool:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    values = _values(tuple(cls.__annotations__))
+    methods = {"__eq__": equal, "__hash__": lambda self: hash(values(self)), "__setattr__": _refuse, "__delattr__": _refuse}
+    return _made(cls, methods)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
+def entity(cls: type[_T]) -> type[_T]:
+    """As ``record``, but its fields can be set, and it is equal to itself alone."""
+    return _made(cls, {})
+
+
+def _made(cls: type[_T], methods: Mapping[str, Any]) -> type[_T]:
+    """``cls`` anew, with slots: they cannot be added to a class."""
+    names = tuple(cls.__annotations__)
+    own = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
+    given = {name: own.pop(name) for name in names if name in own}  # defaults
     values = _values(names)
-    made.__init__ = _init(made.__qualname__, fields, [getattr(made, name).__set__ for name in names])
-    made.__eq__ = lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-    made.__hash__ = lambda self: hash(values(self))
-    made.__repr__ = lambda self: f"{made.__qualname__}({', '.join(f'{n}={v!r}' for n, v in zip(names, values(self), strict=True))})"
-    made.__reduce__ = lambda self: (made, values(self))
-    made.__setattr__ = made.__delattr__ = _refuse
+
+    def shown(self: Any) -> str:
+        return f"{made.__qualname__}({', '.join(f'{name}={value!r}' for name, value in zip(names, values(self), strict=True))})"
+
+    common = {"__repr__": shown, "__reduce__": lambda self: (made, values(self)), "__match_args__": names, "__slots__": names}
+    made: Any = type(cls.__name__, cls.__bases__, {**common, **methods, **own, "__dataclass_fields__": _Fields(names, given)})
+    made.__qualname__ = cls.__qualname__
+    made.__init__ = _init(made, names, given)
     result: type[_T] = made
     return result
+
+
+class _Fields:
+    """Descriptions of the fields as dataclasses have them, made when they are first asked for."""
+
+    def __init__(self, names: Sequence[str], given: Mapping[str, Any]) -> None:
+        self._names, self._given = names, given
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        types = {name: owner.__annotations__[name] for name in self._names}
+        members = {"__doc__": owner.__name__, "__annotations__": types, **self._given}  # a doc, or dataclass would write one
+        like: Any = type(owner.__name__, (), members)
+        fields: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(like).__dataclass_fields__
+        owner.__dataclass_fields__ = fields
+        return fields
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -39,30 +72,30 @@ def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda self: tuple(getattr(self, name) for name in names)
 
 
-def _init(name: str, fields: Sequence[dataclasses.Field[Any]], setters: Sequence[Callable[[Any, Any], None]]) -> Callable[..., None]:
-    places = {field.name: place for place, field in enumerate(fields)}
-    count = len(fields)
+def _init(cls: type, names: Sequence[str], given: Mapping[str, Any]) -> Callable[..., None]:
+    setters = [getattr(cls, name).__set__ for name in names]
+    count = len(names)
 
-    def complete(given: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        if len(given) > count:
-            raise TypeError(f"{name} takes {count} fields, {len(given)} were given")
-        values = [*given, *[dataclasses.MISSING] * (count - len(given))]
-        for key, value in named.items():
-            place = places.get(key)
-            if place is None or place < len(given):
-                raise TypeError(f"{name} {'has no field' if place is None else 'was given twice the field'} {key!r}")
-            values[place] = value
-        for place, field in enumerate(fields):
-            if values[place] is dataclasses.MISSING:
-                factory: Any = field.default_factory
-                values[place] = field.default if factory is dataclasses.MISSING else factory()
-                if values[place] is dataclasses.MISSING:
-                    raise TypeError(f"{name} lacks the field {field.name!r}")
-        return values
+    def default(name: str) -> Any:
+        value = given.get(name, dataclasses.MISSING)
+        if isinstance(value, dataclasses.Field):
+            factory: Any = value.default_factory
+            value = value.default if factory is dataclasses.MISSING else factory()
+        if value is dataclasses.MISSING:
+            raise TypeError(f"{cls.__qualname__} lacks the field {name!r}")
+        return value
 
-    def __init__(self: Any, /, *given: Any, **named: Any) -> None:
-        values = given if len(given) == count and not named else complete(given, named)
-        for put, value in zip(setters, values, strict=True):
+    def complete(values: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        if len(values) > count:
+            raise TypeError(f"{cls.__qualname__} takes {count} fields, {len(values)} were given")
+        rest = [named.pop(name) if name in named else default(name) for name in names[len(values) :]]
+        for name in named:
+            problem = "was given twice the field" if name in names else "has no field"
+            raise TypeError(f"{cls.__qualname__} {problem} {name!r}")
+        return [*values, *rest]
+
+    def __init__(self: Any, /, *values: Any, **named: Any) -> None:
+        for put, value in zip(setters, values if len(values) == count and not named else complete(values, named), strict=True):
             put(self, value)
 
     return __init__

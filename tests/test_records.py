@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memdoctor.records import record
+from memdoctor.records import entity, record
 
 
 @record
@@ -87,3 +87,54 @@ def test_copied_and_sent_to_another_process() -> None:
     point = Point(1, 2, {"a": [1]})
     assert pickle.loads(pickle.dumps(point)) == point
     assert copy.deepcopy(point) == point
+
+
+@entity
+class Counter:
+    """Counts."""
+
+    name: str
+    count: int = 0
+    seen: list[str] = field(default_factory=list)
+
+    def add(self, what: str) -> None:
+        self.count += 1
+        self.seen.append(what)
+
+
+def test_an_entity_has_a_state_and_is_itself() -> None:
+    one, other = Counter("a"), Counter("a")
+    one.add("x")
+    assert (one.count, one.seen, other.count, other.seen) == (1, ["x"], 0, [])
+    assert one != other
+    assert len({one, other, one}) == 2
+    assert repr(other) == "Counter(name='a', count=0, seen=[])"
+    assert [each.name for each in fields(Counter)] == ["name", "count", "seen"]
+    assert replace(one, count=5).seen == ["x"]
+    assert pickle.loads(pickle.dumps(one)).seen == ["x"]
+    with pytest.raises(AttributeError):
+        one.other = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="lacks the field 'name'"):
+        Counter(count=1)  # type: ignore[call-arg]
+
+
+@record
+class Named:
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+def test_what_a_class_says_itself_stands() -> None:
+    assert repr(Named("a")) == "<a>"
+    assert Named("a") == Named("b")
+
+
+def test_taken_apart_by_a_pattern() -> None:
+    match Point(1, 2):
+        case Point(x, y):
+            assert (x, y) == (1, 2)

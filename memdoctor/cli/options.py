@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def common(command: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def call(*args: Any, **given: Any) -> int:
-        mine = {field.name: given.pop(field.name) for field in fields(Options)}
+        mine = {name: given.pop(name) for name in Options.__annotations__}
         return command(*args, options=Options(**mine), **given)
 
     for option in reversed(_OPTIONS):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from memdoctor.engine.onset import Span, onset_key, span_of
 from memdoctor.engine.schema import AllOf, AnyOf, Condition, Leaf, NoneOf, Rule
 from memdoctor.engine.tiers import Tiers
 from memdoctor.model import CONFIDENCES, SEVERITIES, Fact, Severity
+from memdoctor.records import entity
 
 if TYPE_CHECKING:
     from memdoctor.engine.judge import Finding
 
 
-@dataclass(slots=True, eq=False)
+@entity
 class Case:
     """One finding. ``facts`` are the events that competition left to it and that the run did not get over; the rest is ``support``.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memdoctor.engine.cases import Case
@@ -14,7 +13,7 @@ from memdoctor.engine.onset import file_order
 from memdoctor.engine.recover import settle_recovered
 from memdoctor.engine.tiers import load_tiers
 from memdoctor.model import AttemptInfo, Confidence, Diagnosis, Incident, Run, StepMark, Timeline
-from memdoctor.records import record
+from memdoctor.records import entity, record
 
 if TYPE_CHECKING:
     from memdoctor.engine.judge import Finding
@@ -35,7 +34,7 @@ class Related:
     hosts_to_exclude: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@entity
 class _Failure:
     """An incident while it is being made: ``heads`` are its unexplained errors, the root cause first."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor.model import Call
-from memdoctor.records import record
+from memdoctor.records import entity, record
 
 
 @record
@@ -18,7 +18,7 @@ class Fault:
     ranks: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
+@entity
 class Meeting:
     """``calls`` are what those who came handed over (of a batch, the part that belongs here); ``waiting`` those of them who were not through.
 

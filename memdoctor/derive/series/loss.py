@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memdoctor.derive.series.levels import Rise, reduce, rise_to_the_end, smoothing
 from memdoctor.derive.series.robust import SAMPLE, line, median, running_median, typical
@@ -13,13 +12,14 @@ from memdoctor.derive.series.segments import Segment
 from memdoctor.derive.series.selecting import at, select
 from memdoctor.derive.series.signs import Signs, norm_before, signs
 from memdoctor.derive.series.spikes import Spike, spikes
+from memdoctor.records import record
 
 RISE = 0.15  # above its lowest level, for good: no noise, schedule or change of data of a healthy run does that
 RISE_TO_NAN = 0.1  # the same, where NaN follows
 ZEROS = 3  # losses of exactly 0 in a row that stand for NaN (Hugging Face's Trainer shows it so)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Losses:
     """The finite losses of a segment: ``times`` and ``values``, ``places`` in the segment; ``bad`` is the place of the first loss from
     which on none is finite, None where the last one is."""
@@ -61,7 +61,7 @@ def _not_taken(loss: float, skipped: float) -> bool:
     return loss == 0 and skipped > 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Divergence:
     """``name``: rise (finite to the end), nan (a rise that ends in NaN), norm (only the norm rose before NaN).
 
@@ -106,7 +106,7 @@ def spikes_of(losses: Losses, until: int | None) -> list[Spike]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plateau:
     """``name``: lr_zero (the learning rate is 0), constant (the loss is the same to the last digit), high (far above what is learnt
     first). ``steps`` iterations long."""

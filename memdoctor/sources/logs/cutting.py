@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from memdoctor.records import entity
 from memdoctor.sources.logs.cleaning import LineCleaner, clean
 from memdoctor.sources.logs.stored import Broken, Source
 
@@ -13,7 +13,7 @@ WINDOW = 1_048_576  # a longer line is given in windows of this size ...
 OVERLAP = 4_096  # ... of which each repeats the end of the one before, so that what a cut goes through is whole in one of them
 
 
-@dataclass(slots=True)
+@entity
 class Chunk:
     """A piece of a log.
 

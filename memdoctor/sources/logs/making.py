@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from memdoctor import catalog
 from memdoctor.model import Fact, Origin, Stamp
+from memdoctor.records import entity
 from memdoctor.sources.logs.blocks import RESERVED
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.lines import Line
@@ -22,7 +22,7 @@ _WHO = ("pg_rank", "of_rank", "local_rank", "pid")  # tells the facts of differe
 MESSAGE = 2_000  # characters kept of a text field
 
 
-@dataclass(slots=True)
+@entity
 class Found:
     """Where something was found: the line without prefixes and as read, its number, the place within a glued line, the event it
     belongs to ("" = its own), fields that its surroundings give, and the last stamp before it where it has none."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memdoctor.model import FileRead, InputFile, Signal, Skip
+from memdoctor.records import entity
 from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.reading import Reader
@@ -18,7 +18,7 @@ OnBytes = Callable[[int], None]
 Numbered = tuple[int, LogFile]  # a log, and its place in the reading order
 
 
-@dataclass(slots=True)
+@entity
 class Outcome:
     """What one log yielded. ``skip`` says why reading stopped early; without an ``input`` nothing could be read."""
 

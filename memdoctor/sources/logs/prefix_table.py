@@ -15,13 +15,13 @@ logger   logger, module or file
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from memdoctor.records import entity
 from memdoctor.sources.logs.stamps import CLOCK, CTIME, ISO, SHORT, SLASHED, SYSLOG
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Family:
     """One kind of prefix.
 

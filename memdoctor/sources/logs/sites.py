@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from memdoctor.lazy import lazy
+from memdoctor.records import entity
 from memdoctor.sources.logs.site_table import Pattern, Table, load_table
 from memdoctor.sources.logs.tracebacks.raised import Frame
 
@@ -25,7 +25,7 @@ _STDLIB = lazy(
 _INSTALLED = lazy(r"(?:site-packages|dist-packages|\.whl|\.egg)/(?P<package>[^/]+)")
 
 
-@dataclass(slots=True)
+@entity
 class _Best:
     """The best site so far; the first of equal priority stays, so frames are offered from the innermost outwards."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memdoctor.model import Signal, Stamp
+from memdoctor.records import entity
 from memdoctor.sources.logs.blocks import Block
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import MESSAGE, FactMaker, Found
@@ -20,7 +21,7 @@ IDLE_RAISED = 16  # ... and for each traceback that is open, once the exception 
 EVERY = 8  # segments from one look for silent ones to the next
 
 
-@dataclass(slots=True)
+@entity
 class OpenTraceback:
     """A traceback, and what signals found on its lines: facts once it is known which exception the lines belong to."""
 
@@ -36,7 +37,7 @@ class OpenTraceback:
     raws: dict[int, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@entity
 class OpenBlock:
     """A block, and where it began."""
 

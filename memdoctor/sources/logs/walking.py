@@ -7,9 +7,10 @@ import glob
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor.model import Skip
+from memdoctor.records import entity
 from memdoctor.sources.logs import kinds
 from memdoctor.sources.logs.naming import natural, shown
 from memdoctor.sources.logs.stored import STDIN, explain
@@ -20,7 +21,7 @@ _STDIN_NAMES = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _SPECIAL = ((stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 
 
-@dataclass(slots=True)
+@entity
 class Found:
     """The files found, in order, each once; flight-recorder dumps among them; what was left out; and the folders whose names were all
     looked at."""

@@ -10,11 +10,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from memdoctor.lazy import lazy
+from memdoctor.records import entity
 from memdoctor.sources.logs.cleaning import clean
 
 SAMPLE = 50  # non-empty lines looked at to decide
@@ -34,7 +34,7 @@ _RFC3339 = lazy(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d
 _POD_NAME = lazy(r"[\w.-]{1,253}")
 
 
-@dataclass(slots=True)
+@entity
 class Piece:
     """One unwrapped line, or a piece of it: ``each`` stands before every segment of the text, ``header`` before the first one."""
 
