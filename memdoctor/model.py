@@ -197,7 +197,8 @@ class Signal:
     """The shape of a log line (and of the lines that follow it) and the fact it makes; see rules/README.md.
 
     Patterns are kept as text: the reader compiles one when a line first passes its gate, so that start-up stays cheap. ``gates`` are texts
-    one of which stands in every line that ``match`` matches, where those are rarer than the texts of ``has``.
+    one of which stands in every line that ``match`` matches, where those are rarer than the texts of ``has``; ``needs`` the same of each of
+    ``more``, () where no such texts are known.
     """
 
     id: str
@@ -215,6 +216,7 @@ class Signal:
     path: str = ""
     line: int = 0
     gates: tuple[str, ...] = ()
+    needs: tuple[tuple[str, ...], ...] = ()
 
     @property
     def block(self) -> bool:

@@ -17,6 +17,7 @@ from memdoctor.errors import InputError
 from memdoctor.model import Fact, InputFile, LogFacts, Report, Signal, Skip, Value
 from memdoctor.records import record
 from memdoctor.resources import rules_dir
+from memdoctor.shelf import Late
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.quoting import with_lines
 from memdoctor.sources.logs.workers import Workers
@@ -92,7 +93,7 @@ def diagnose_logs(
         diagnoses=related.diagnoses,
         not_checked=judged.not_checked,
         skips=skips,
-        series=story.series.sample(),
+        series=Late(story.series.sample),
         baseline=_beside(good, story),
     )
 

@@ -1,8 +1,8 @@
-"""Objects that are made when they are first asked for: of a thousand signals one log needs a dozen."""
+"""What is made when it is first asked for: of a thousand signals one log needs a dozen, and few reports tell the series."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
@@ -39,3 +39,25 @@ class Shelf(Sequence[T]):
         if item is None:
             item = self._made[number] = self._make(number)
         return item
+
+
+class Late(Mapping[str, Any]):
+    """A mapping that ``make`` makes when it is first looked into."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = make
+        self._made: Mapping[str, Any] | None = None
+
+    def _mapping(self) -> Mapping[str, Any]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, key: str) -> Any:
+        return self._mapping()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapping())
+
+    def __len__(self) -> int:
+        return len(self._mapping())

@@ -28,6 +28,9 @@ _KEPT: Mapping[str, type[Any]] = {
 }  # fmt: skip
 
 
+_START = 9  # where the heads begin, behind the checksum
+
+
 def state(folder: Path) -> str:
     """A name for the state of ``folder`` and of the code that reads it: it changes with each file's size or time of change. "" if unknown."""
     package = Path(memdoctor.__file__).parent
@@ -54,21 +57,23 @@ def get(name: str) -> schema.Base | None:
     """The base that was kept under ``name``, or None."""
     data = kept.get_bytes("rules", f"{name}.jsonl") if name else None
     try:
-        checksum, _, rest = (data or b"").partition(b"\n")
-        if checksum != _checksum(rest):
+        if not data or data[:_START] != _checksum(memoryview(data)[_START:]):
             return None
-        first, *lines = rest.split(b"\n")
-        heads = json.loads(first)
-        signals, rules = heads["signals"], heads["rules"]
-        if len(lines) != len(signals) + len(rules):
+        end = data.index(b"\n", _START)
+        heads = json.loads(data[_START:end])
+        signals, rules, causes = heads["signals"], heads["rules"], frozenset(heads["causes"])
+        if data.count(b"\n", end + 1) != len(signals) + len(rules):
             return None
-        return schema.Base(
-            signals=Shelf(signals, lambda number: _revived(lines[number])),
-            rules=Shelf(rules, lambda number: _revived(lines[len(signals) + number])),
-            causes=frozenset(heads["causes"]),
-        )
     except Exception:  # it is no base
         return None
+    lines: list[bytes] = []
+
+    def made(number: int) -> Any:
+        if not lines:
+            lines.extend(data[end + 1 :].split(b"\n"))
+        return _revived(lines[number])
+
+    return schema.Base(Shelf(signals, made), Shelf(rules, lambda number: made(len(signals) + number)), causes)
 
 
 def put(name: str, base: schema.Base) -> None:
@@ -78,17 +83,17 @@ def put(name: str, base: schema.Base) -> None:
         "rules": [schema.rule_head(rule) for rule in base.rules],
         "causes": sorted(base.causes),
     }
-    rest = b"\n".join(map(_line, [heads, *map(_encode, base.signals), *map(_encode, base.rules)]))
+    rest = b"".join(map(_line, [heads, *map(_encode, base.signals), *map(_encode, base.rules)]))
     if name:
-        kept.put_bytes("rules", f"{name}.jsonl", _checksum(rest) + b"\n" + rest)
+        kept.put_bytes("rules", f"{name}.jsonl", _checksum(rest) + rest)
 
 
-def _checksum(data: bytes) -> bytes:
-    return f"{zlib.crc32(data):08x}".encode()
+def _checksum(data: bytes | memoryview) -> bytes:
+    return f"{zlib.crc32(data):08x}\n".encode()
 
 
 def _line(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def _revived(line: bytes) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memdoctor.engine import versions
-from memdoctor.engine.schema import Comparison, Leaf
+from memdoctor.engine.schema import Comparison, Event, Leaf, first_text_test
 from memdoctor.model import Fact
 
 Counts = Mapping[tuple[str, str, int | None, int], int]
@@ -36,16 +36,20 @@ class FactIndex:
         """The facts of the leaf's kind that pass all its comparisons with constants."""
         tests = [test for test in leaf.where if test.of_first is None]
         places = self.kinds.get(leaf.fact, [])
-        if places:
-            for test in tests:
-                if test.type == "str" and test.op in ("eq", "in") and "." not in test.field:
-                    values = self._by_value(leaf.fact, test.field)
-                    wanted = test.value if test.op == "in" else (test.value,)
-                    lists = [values[value] for value in dict.fromkeys(wanted) if value in values]
-                    places = lists[0] if len(lists) == 1 else sorted(place for some in lists for place in some)
-                    tests.remove(test)
-                    break
+        text = first_text_test(leaf)
+        if places and text is not None:
+            values = self._by_value(leaf.fact, text.field)
+            wanted = text.value if text.op == "in" else (text.value,)
+            lists = [values[value] for value in dict.fromkeys(wanted) if value in values]
+            places = lists[0] if len(lists) == 1 else sorted(place for some in lists for place in some)
+            tests.remove(text)
         return [place for place in places if all(passes(test, self.facts[place]) for test in tests)]
+
+    def has(self, event: Event) -> bool:
+        """Whether there is a fact that may be ``event``."""
+        if event[0] not in self.kinds:
+            return False
+        return len(event) == 1 or not self._by_value(event[0], event[1]).keys().isdisjoint(event[2])
 
     def total(self, places: Sequence[int]) -> int:
         """How many facts ``places`` stand for: of each key, all that were counted where all that were kept are among them.

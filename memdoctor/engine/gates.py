@@ -1,8 +1,8 @@
-"""The plain texts by which lines for a signal are found: those of ``has`` or, where they are short, what its pattern cannot match without."""
+"""Plain texts that a pattern cannot match without: by them lines for a signal are found where its ``has`` is short, and patterns passed over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from re import IGNORECASE
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -21,17 +21,22 @@ def gates(has: Sequence[str], match: str) -> tuple[str, ...]:
     longest = max(map(len, has))
     if longest >= ENOUGH:
         return ()
+    texts = needed(match)
+    return texts if texts and _worth(texts) > longest else ()
+
+
+def needed(pattern: str) -> tuple[str, ...]:
+    """Texts one of which stands in every line that ``pattern`` matches; () where none are known."""
     try:
-        parsed = parser.parse(match)
+        parsed = parser.parse(pattern)
     except (ValueError, RecursionError, OverflowError, parser.error):  # a pattern that only the package regex reads
         return ()
     if parsed.state.flags & IGNORECASE:
         return ()
-    best = _best(_needed(parsed))
-    return tuple(sorted(best)) if best is not None and _worth(best) > longest else ()
+    return tuple(sorted(_best(_needed(parsed)) or ()))
 
 
-def _worth(texts: _Texts) -> int:
+def _worth(texts: Collection[str]) -> int:
     return min(map(len, texts))
 
 

@@ -126,9 +126,25 @@ class Base:
 Asked = str | list[Any] | None
 
 
-def rule_head(rule: Rule) -> tuple[str, Mapping[str, str], Asked, Sequence[str]]:
-    """What judging needs to know of every rule: its id, ``applies``, the kinds of facts asked for, and the kinds that its event is one of."""
-    return rule.id, rule.applies, asked(rule.when), sorted({leaf.fact for leaf in first_leaves(rule.when, rule.about)})
+# A kind of fact and, where a text field of it must have one of some values, the field and the values.
+Event = Sequence[Any]
+
+
+def rule_head(rule: Rule) -> tuple[str, Mapping[str, str], Asked, Sequence[Event]]:
+    """What judging needs to know of every rule: its id, ``applies``, the kinds of facts asked for, and of what there must be one as its event."""
+    events = []
+    for leaf in first_leaves(rule.when, rule.about):
+        test = first_text_test(leaf)
+        events.append((leaf.fact,) if test is None else (leaf.fact, test.field, test.value if test.op == "in" else (test.value,)))
+    return rule.id, rule.applies, asked(rule.when), tuple(events)
+
+
+def first_text_test(leaf: Leaf) -> Comparison | None:
+    """The first comparison of a text with constants, if there is any: facts that pass it can be looked up."""
+    return next(
+        (test for test in leaf.where if test.of_first is None and test.type == "str" and test.op in ("eq", "in") and "." not in test.field),
+        None,
+    )
 
 
 def asked(condition: Condition) -> Asked:

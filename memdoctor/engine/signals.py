@@ -7,7 +7,7 @@ from typing import Any
 
 from memdoctor import catalog
 from memdoctor.engine.fields import Faults, Reader, constant, suggest
-from memdoctor.engine.gates import gates
+from memdoctor.engine.gates import gates, needed
 from memdoctor.engine.patterns import check_patterns
 from memdoctor.engine.yaml_strict import Items, Keys, Node
 from memdoctor.model import Signal
@@ -53,12 +53,13 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         for key, value in values.nodes.items():
             fixed[key] = constant(value, catalog.KINDS[kind].fields[key], faults, f"'{key}'")
     texts, match = tuple(text for text, _ in has), reader.text("match", optional=False)
+    more = tuple(text for text, _ in reader.texts("more", single=True))
     return Signal(
         id=id_,
         fact=kind,
         has=texts,
         match=match,
-        more=tuple(text for text, _ in reader.texts("more", single=True)),
+        more=more,
         set=fixed,
         until=reader.text("until") or None,
         max_lines=reader.whole("max_lines", 30, 1, MAX_LINES),
@@ -69,6 +70,7 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         path=faults.path,
         line=reader.line or 0,
         gates=gates(texts, match) if texts and match else (),
+        needs=tuple(map(needed, more)),
     )
 
 

@@ -110,7 +110,7 @@ def _first(parts: list[_Part], count: int) -> list[_Part]:
 
 def _width(text: str) -> int:
     """Columns that ``text`` takes."""
-    if text.isascii():
+    if text.isascii() or text.replace("…", "").isascii():
         return len(text)
     from rich.cells import cell_len  # its tables are needed for few reports
 

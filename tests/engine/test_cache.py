@@ -136,7 +136,7 @@ def test_only_what_is_asked_for_is_made(rules: Path, monkeypatch: pytest.MonkeyP
 def test_what_others_may_write_is_ignored(rules: Path) -> None:
     first = read([rules])
     path = kept(rules)
-    path.write_text(sealed(json.dumps({"signals": [], "rules": [], "causes": []})))
+    path.write_text(sealed(json.dumps({"signals": [], "rules": [], "causes": []}) + "\n"))
     assert read([rules]).rules == ()  # so the file is used ...
     path.chmod(0o666)
     assert read([rules]) == first  # ... but not when it may be anyone's

@@ -39,6 +39,24 @@ def test_a_long_text_is_good_enough() -> None:
     assert gates(["x" * ENOUGH], "y" * 100) == ()
 
 
+def test_further_patterns_are_passed_over_only_where_they_cannot_match() -> None:
+    signals = [signal for signal in load_signals([rules_dir()]) if signal.more]
+    assert all(len(signal.needs) == len(signal.more) for signal in signals)
+    lines = {line for signal in signals for line in signal.sample.split("\n")}
+    lines |= {line for path in FIXTURES.rglob("*.log") for line in path.read_text("utf-8", "replace").split("\n") if len(line) < 1_000}
+    found = passed = 0
+    for signal in signals:
+        for pattern, texts in zip(signal.more, signal.needs, strict=True):
+            search = regex.compile(pattern).search
+            for line in lines:
+                if all(text in line for text in signal.has):
+                    match = search(line)
+                    found += match is not None
+                    passed += bool(texts) and not any(text in line for text in texts)
+                    assert match is None or not texts or any(text in line for text in texts), (signal.id, pattern, line)
+    assert min(found, passed) > 100
+
+
 def test_no_line_of_the_fixtures_is_lost() -> None:
     signals = [signal for signal in load_signals([rules_dir()]) if signal.gates]
     assert len(signals) > 50

@@ -38,7 +38,9 @@ def read_line(signal: Signal, text: str) -> dict[str, Any] | None:
     if groups is None:
         return None
     found: dict[str, Any] = dict(groups)
-    for pattern in signal.more:
+    for number, pattern in enumerate(signal.more):
+        if signal.needs and signal.needs[number] and not any(need in text for need in signal.needs[number]):
+            continue  # nor need it be compiled
         for name, value in (groups_of(pattern, text) or {}).items():
             found.setdefault(name, value)
     return found

@@ -40,7 +40,7 @@ def _most(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
     for family in AMBIGUOUS:
         if family.name in taken:
             continue
-        matches = _matches(family.pattern, rests)
+        matches = _matches(family, rests)
         if matches is None or (best is not None and len(matches) <= best[0]):
             continue
         narrowed = _narrow(family, matches)
@@ -49,13 +49,12 @@ def _most(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
     return None if best is None else best[1]
 
 
-def _matches(pattern: str, rests: Sequence[str]) -> list[re.Match[str]] | None:
-    """The matches of ``pattern``; None where they are fewer than SHARE of ``rests``, which mostly shows soon."""
-    match = _compiled(pattern)
+def _matches(family: Family, rests: Sequence[str]) -> list[re.Match[str]] | None:
+    """The matches of the family; None where they are fewer than SHARE of ``rests``, which mostly shows soon, and before it is compiled."""
     matches: list[re.Match[str]] = []
     missing = 0
     for rest in rests:
-        found = match(rest)
+        found = _compiled(family.pattern)(rest) if family.may_begin(rest) else None
         if found is not None:
             matches.append(found)
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from memdoctor.sources.logs.prefix_table import FAMILIES, NCCL, TAILS, Family
@@ -13,21 +13,27 @@ _BEGINNINGS = 4_096  # kept per table
 
 
 class CompiledFamily:
-    """A family with its pattern compiled and its groups listed."""
+    """A family whose pattern is compiled, and its groups listed, when a line is first matched against it."""
 
     __slots__ = ("family", "groups", "header", "inner", "match", "named", "stamp", "tag")
 
     def __init__(self, family: Family) -> None:
-        pattern = re.compile(family.pattern, re.A)
         self.family = family
-        self.match = pattern.match
-        self.groups = tuple((name.rstrip("0123456789"), index) for name, index in pattern.groupindex.items())
+        self.match: Callable[[str, int], re.Match[str] | None] = self._first_match
+        self.groups: tuple[tuple[str, int], ...] = ()
+        self.named: tuple[int, ...] = ()  # the groups that make the tag
         self.tag, self.header, self.inner, self.stamp = family.tag, family.header, family.inner, family.stamp
-        names = {"process": ("host", "pid"), "rankn": ("rank",)}.get(family.tag, (family.tag,))
-        self.named = tuple(index for name, index in sorted(self.groups) if name in names)  # the groups that make the tag
+
+    def _first_match(self, raw: str, position: int) -> re.Match[str] | None:
+        pattern = re.compile(self.family.pattern, re.A)
+        self.groups = tuple((name.rstrip("0123456789"), index) for name, index in pattern.groupindex.items())
+        names = {"process": ("host", "pid"), "rankn": ("rank",)}.get(self.tag, (self.tag,))
+        self.named = tuple(index for name, index in sorted(self.groups) if name in names)
+        self.match = pattern.match
+        return pattern.match(raw, position)
 
 
-_compiled = lru_cache(maxsize=512)(CompiledFamily)  # most logs need a handful: they are compiled when a line first asks for them
+_compiled = lru_cache(maxsize=512)(CompiledFamily)
 
 
 class Table:
@@ -44,9 +50,7 @@ class Table:
         if known is None:
             if len(self._known) > _BEGINNINGS:
                 self._known.clear()
-            first, second = start[:1], start[1:2]
-            fitting = (f for f in self._families if first and first in f.first and (not f.second or (second and second in f.second)))
-            known = self._known[start] = tuple(_compiled(family) for family in fitting)
+            known = self._known[start] = tuple(_compiled(family) for family in self._families if family.may_begin(start))
         return known
 
 

@@ -38,11 +38,17 @@ class Family:
     inner: bool = False
     stamp: bool = False  # a time alone: one of TAILS may follow
 
+    def may_begin(self, text: str) -> bool:
+        """By the first two characters of ``text``."""
+        first, second = text[:1], text[1:2]
+        return first != "" and first in self.first and (not self.second or (second != "" and second in self.second))
+
 
 NUMBER = "0123456789"
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LETTER = UPPER + UPPER.lower()
 GLOG = "VDIWECF"
+DATED = "MTWFSJAOND"  # the first letters of days and months
 END = r"(?: |\Z)"
 LEVEL = r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|TRACE|SUCCESS|NOTICE|EXCEPTION)"
 # A level padded to eight columns; spaces beyond that, or other numbers of them, are the message's own.
@@ -97,15 +103,15 @@ FAMILIES: tuple[Family, ...] = (
     Family("nemo", "[", "N", rf"\[NeMo (?P<level>[DIWEC]) (?P<time>{ISO}) (?P<logger>[^\]\s]{{1,200}})\]" + END, header=True),
     # --- system logs ---------------------------------------------------------------------------------------------------
     Family("rfc5424", "<", NUMBER, rf"<\d{{1,3}}>\d (?P<time>{ISO}) (?P<host>\S{{1,255}}) (?P<logger>\S{{1,80}}) (?:(?P<pid>\d{{1,9}})|\S{{1,128}}) \S{{1,64}} (?:-|\[[^\]]{{0,2000}}\])" + END, "process"),
-    Family("kernel", "[<", "", r"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{6}\](?:\[ *[TC]\d+\])? (?:(?P<host>[\w.-]{1,255}) (?P<logger>kernel): )?"),
+    Family("kernel", "[<", " " + NUMBER, r"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{6}\](?:\[ *[TC]\d+\])? (?:(?P<host>[\w.-]{1,255}) (?P<logger>kernel): )?"),
     # --- times alone ------------------------------------------------------------------------------------------------
     Family("stamp_bracket", "[", NUMBER, rf"\[(?P<time>{ISO}|{SLASHED}|{CLOCK})(?: (?:[DTPE]P\d{{1,4}} ?){{1,3}})?\]", stamp=True),
     Family("stamp_indented", " ", " [", rf" {{1,2}}\[(?P<time>{ISO})\]", stamp=True),  # Megatron-LM's lines begin with spaces
-    Family("stamp_words", "[", LETTER, rf"\[(?P<time>{CTIME}|{SYSLOG})\]", stamp=True),
+    Family("stamp_words", "[", DATED, rf"\[(?P<time>{CTIME}|{SYSLOG})\]", stamp=True),
     Family("stamp", NUMBER, NUMBER, rf"(?P<time>{ISO}|{SLASHED})(?=[ \t:|,\[-])", stamp=True),
     Family("stamp_short", NUMBER, NUMBER, rf"(?P<time>{SHORT}|{CLOCK})(?= [-|\[]| {{1,2}}(?:DEBUG|INFO|WARN|ERROR|CRIT))", stamp=True),
-    Family("syslog", "<" + UPPER, "", rf"(?:<\d{{1,3}}>)?(?P<time>{SYSLOG}) (?P<host>[\w.:-]{{1,255}}) (?P<logger>[\w./@()-]{{1,80}})(?:\[(?P<pid>\d{{1,9}})\])?:" + END, "process"),
-    Family("ctime", UPPER, LETTER, rf"(?P<time>{CTIME}|{SYSLOG})(?=[ :<])", stamp=True),
+    Family("syslog", "<" + DATED, NUMBER + UPPER.lower(), rf"(?:<\d{{1,3}}>)?(?P<time>{SYSLOG}) (?P<host>[\w.:-]{{1,255}}) (?P<logger>[\w./@()-]{{1,80}})(?:\[(?P<pid>\d{{1,9}})\])?:" + END, "process"),
+    Family("ctime", DATED, UPPER.lower(), rf"(?P<time>{CTIME}|{SYSLOG})(?=[ :<])", stamp=True),
 )  # fmt: skip
 
 # What may follow a time, from its end on. Where none does, the time alone was the prefix.
