@@ -6,14 +6,15 @@ other in one file are read through; an archive that is cut off or damaged yields
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memdoctor.sources.logs.stored import Broken, Source, Stored
 from memdoctor.units import format_size
+
+if TYPE_CHECKING:
+    import bz2
+    import lzma
 
 READ = 65_536  # bytes of input asked for at a time
 FEED = 1_024  # bytes of input per step: a zstd block of 4 bytes can hold 128 KiB, so one step yields 32 MiB at the very most
@@ -92,7 +93,7 @@ class Unpacked(Source):
                 raise Broken(f"the {self._name} archive is cut off: read up to there ({format_size(self._produced)})")
         try:
             output = self._codec.step(data)
-        except (OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+        except _errors() as error:
             raise Broken(f"the {self._name} archive is damaged ({error}): read up to there ({format_size(self._produced)})") from error
         if self._codec.eof:
             self._input, self._at = self._codec.unused + self._input[self._at :], 0
@@ -137,6 +138,8 @@ class Unpacked(Source):
 
 class _Gzip:
     def __init__(self) -> None:
+        import zlib
+
         self._inner = zlib.decompressobj(31)  # 31: a gzip header is expected, the checksum is compared
         self.eof, self.unused, self.hungry = False, b"", True
 
@@ -172,15 +175,30 @@ class _Zstd:
         return output
 
 
-def _zstd_error() -> type[Exception]:
+def _errors() -> tuple[type[Exception], ...]:
+    import lzma
+    import zlib
+
     import zstandard
 
-    return zstandard.ZstdError
+    return OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError, zstandard.ZstdError
+
+
+def _bzip2() -> _Codec:
+    import bz2
+
+    return _Buffered(bz2.BZ2Decompressor())
+
+
+def _xz() -> _Codec:
+    import lzma
+
+    return _Buffered(lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=2 * MAX_WINDOW))
 
 
 _CODECS: dict[str, Callable[[], _Codec]] = {
     "gzip": _Gzip,
-    "bzip2": lambda: _Buffered(bz2.BZ2Decompressor()),
-    "xz": lambda: _Buffered(lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=2 * MAX_WINDOW)),
+    "bzip2": _bzip2,
+    "xz": _xz,
     "zstd": _Zstd,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memdoctor.lazy import lazy
 from memdoctor.model import Stamp
@@ -11,8 +12,9 @@ from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk
 from memdoctor.sources.logs.stamps import find_stamp
-from memdoctor.sources.logs.tracebacks import Frame, from_tail
-from memdoctor.sources.logs.tracebacks.shapes import FRAME
+
+if TYPE_CHECKING:
+    from memdoctor.sources.logs.tracebacks import Frame
 
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
 STAMP = 256  # bytes of a line in which a stamp is looked for
@@ -73,6 +75,8 @@ class Place:
         before = self.before()
         if b'File "' not in before and _IN_BOX.search(before) is None:  # as before nearly all: nothing to take apart line by line
             return ()
+        from memdoctor.sources.logs.tracebacks import from_tail  # a healthy log holds no traceback
+
         return from_tail(islice(self._lines_before(before, line.stream), LINES))
 
     def is_source(self, line: Line) -> bool:
@@ -82,6 +86,8 @@ class Place:
         before = self.before()
         if b'File "' not in before[-2_000:]:
             return False
+        from memdoctor.sources.logs.tracebacks.shapes import FRAME
+
         for above in islice(self._lines_before(before, line.stream), SOURCE):
             if FRAME.match(above.text):
                 return True

@@ -12,7 +12,6 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
 from memdoctor.sources.logs.making import STARTS, FactMaker, Found
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.streams import OpenTraceback, Streams
-from memdoctor.sources.logs.tracebacks import lone_exception
 
 LOUD_LEVELS = ("ERROR", "CRITICAL", "FATAL")
 QUIET_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "TRACE", "I", "W", "D", "V")
@@ -73,6 +72,8 @@ class SegmentReader:
 
     def _lone(self, line: Line, raw: str) -> OpenTraceback | None:
         """The traceback that begins with ``line``, where that is an exception line whose traceback is missing or lost its head."""
+        from memdoctor.sources.logs.tracebacks import lone_exception  # a healthy log holds no error
+
         lone = lone_exception(line.text)
         if lone is None:
             return None

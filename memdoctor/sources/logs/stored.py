@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import stat
 import sys
 from typing import BinaryIO, Protocol
@@ -78,6 +77,8 @@ class Stored(Source):
         try:
             got = self.raw.readinto(view)
             while got is None:  # a non-blocking pipe that is empty just now
+                import select
+
                 select.select([self.raw.fileno()], [], [])  # type: ignore[attr-defined]  # only real files do that
                 got = self.raw.readinto(view)
         except (OSError, ValueError) as error:  # ValueError: the stream is closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memdoctor.model import Signal, Stamp
 from memdoctor.records import entity
@@ -12,8 +12,9 @@ from memdoctor.sources.logs.blocks import Block
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import MESSAGE, FactMaker, Found
 from memdoctor.sources.logs.place import Place
-from memdoctor.sources.logs.sites import locate
-from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader, bare_name, starts
+
+if TYPE_CHECKING:  # what reads tracebacks is imported when there is one: most logs have none
+    from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader
 
 IGNORED = 2  # lines between Python's word that it ignores an exception and its traceback
 IDLE = 400  # segments after which a traceback or block whose stream is silent is closed ...
@@ -29,10 +30,10 @@ class OpenTraceback:
     tick: int
     context: Mapping[str, Any]  # phase and iteration when it began
     after: Stamp | None
+    reader: TracebackReader
     headless: bool = False  # its head was cut off: the frames were found by looking back
     logged: bool = False  # told at a level at which nothing ends
     ignored: bool = False  # Python says that it ignored it
-    reader: TracebackReader = field(default_factory=TracebackReader)
     pending: list[tuple[Signal, dict[str, Any], int, Line, str]] = field(default_factory=list)
     raws: dict[int, str] = field(default_factory=dict)
 
@@ -64,7 +65,7 @@ class Streams:
             if self._takes(current, line, raw):
                 return current if current.reader.took else None
             self._end_traceback(stream)
-        if gate and starts(line.text):
+        if gate and _starts(line.text):
             current = self._open(line)
             current.ignored = self._place.line - self._ignored.get(stream, -IGNORED) <= IGNORED
             if self._takes(current, line, raw):
@@ -93,7 +94,9 @@ class Streams:
         self._ignored[line.stream] = self._place.line
 
     def _open(self, line: Line) -> OpenTraceback:
-        current = OpenTraceback(line, self._place.tick, self._maker.context(), self._place.stamp_before(line))
+        from memdoctor.sources.logs.tracebacks import TracebackReader
+
+        current = OpenTraceback(line, self._place.tick, self._maker.context(), self._place.stamp_before(line), TracebackReader())
         self._tracebacks[line.stream], self.open = current, True
         return current
 
@@ -151,6 +154,9 @@ class Streams:
         self._maker.make(done.block.signal.fact, done.block.result(), done.found)
 
     def _end_traceback(self, stream: str) -> None:
+        from memdoctor.sources.logs.sites import locate
+        from memdoctor.sources.logs.tracebacks import bare_name
+
         done = self._tracebacks.pop(stream)
         self.open = bool(self._tracebacks or self._blocks)
         exceptions = done.reader.finish()
@@ -184,6 +190,12 @@ class Streams:
             {"text": f"the traceback is cut off{where}"},
             Found(done.line, raw, raised.last_line, 0, "", done.context, done.after),
         )
+
+
+def _starts(text: str) -> bool:
+    from memdoctor.sources.logs.tracebacks import starts
+
+    return starts(text)
 
 
 def exception_fields(type_: str, message: str, frames: Sequence[Frame]) -> dict[str, Any]:

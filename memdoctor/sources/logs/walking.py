@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 import stat
 from collections.abc import Iterator
@@ -66,7 +65,12 @@ def find(argument: str, found: Found) -> None:
         return
     if argument.startswith("~") and not os.path.lexists(argument):
         argument = os.path.expanduser(argument)
-    if os.path.lexists(argument) or not glob.has_magic(argument):
+    if os.path.lexists(argument):
+        _named(argument, found)
+        return
+    import glob  # nearly always the shell has done it
+
+    if not glob.has_magic(argument):
         _named(argument, found)
         return
     matches = sorted(glob.iglob(argument, recursive=True), key=natural)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import stat
 import sys
 from collections import deque
@@ -140,6 +139,8 @@ def _end(pool: ProcessPoolExecutor | None, others: set[Any]) -> None:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
+    import signal
+
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
