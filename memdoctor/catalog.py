@@ -10,12 +10,12 @@ Most kinds have a ``name``: a slug, set by the signal, that tells the shapes of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
 from memdoctor import units
+from memdoctor.lazy import lazy
 from memdoctor.records import record
 
 TYPES = ("str", "int", "float", "bool", "bytes", "seconds", "ms", "hex", "version", "map", "list")
@@ -101,7 +101,7 @@ def _oom_reserved(fields: Mapping[str, Any]) -> int | None:
     return int(allocated) + unused if allocated is not None and unused is not None else None
 
 
-_OOM_PROCESS = re.compile(r"Process (\d+) has ([\d.]+ \w+) memory in use")
+_OOM_PROCESS = lazy(r"Process (\d+) has ([\d.]+ \w+) memory in use")
 _OOM_OVERHEAD = 8 * 1024**3  # a process holds its context, NCCL and cuBLAS buffers outside the allocator: hardly ever more than this
 
 

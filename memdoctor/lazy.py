@@ -7,17 +7,34 @@ from collections.abc import Callable
 from typing import Any, AnyStr, cast
 
 
-def lazy(text: AnyStr, flags: int = 0, compile: Callable[..., Any] = re.compile) -> re.Pattern[AnyStr]:
-    """As ``re.compile(text, flags)``; of a wrong pattern the first use tells."""
-    return cast("re.Pattern[AnyStr]", _Lazy(text, flags, compile))
+def lazy(text: AnyStr, flags: int = 0, *, needs: tuple[AnyStr, ...] = ()) -> re.Pattern[AnyStr]:
+    """As ``re.compile(text, flags)``; of a wrong pattern the first use tells.
+
+    ``needs`` are texts one of which stands wherever the pattern matches: as long as ``match``, ``fullmatch`` and ``search`` meet none of
+    them, it is not compiled.
+    """
+    return cast("re.Pattern[AnyStr]", _Lazy(text, flags, needs))
 
 
 class _Lazy:
-    def __init__(self, text: Any, flags: int, compile: Callable[..., Any]) -> None:
-        self._make = compile, text, flags
+    def __init__(self, text: Any, flags: int, needs: tuple[Any, ...]) -> None:
+        self._made = text, flags
+        self._needs = needs
 
     def __getattr__(self, name: str) -> Any:
-        compile, text, flags = self._make
-        value = getattr(compile(text, flags), name)  # `re` remembers what it compiled
+        value = self._gated(name) if self._needs and name in ("match", "fullmatch", "search") else self._real(name)
         setattr(self, name, value)
         return value
+
+    def _real(self, name: str) -> Any:
+        return getattr(re.compile(*self._made), name)  # `re` remembers what it compiled
+
+    def _gated(self, name: str) -> Callable[..., Any]:
+        def find(where: Any, *bounds: int) -> Any:
+            if not any(need in where for need in self._needs):
+                return None
+            real = self._real(name)
+            setattr(self, name, real)
+            return real(where, *bounds)
+
+        return find

@@ -33,7 +33,7 @@ ARROWS: dict[str, set[str]] = {
     "shelf": set(),
     "units": {"lazy"},
     "errors": set(),
-    "catalog": {"units", "records"},
+    "catalog": {"units", "records", "lazy"},
     "resources": {"errors"},
     "kept": {"interrupts", "resources"},
     "tables": {"kept", "errors"},

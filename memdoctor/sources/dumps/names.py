@@ -7,7 +7,9 @@ import re
 
 from memdoctor.lazy import lazy
 
-_NAME = lazy(r"(?:nccl|comm_lib)_trace_rank_")  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
+_NAME = lazy(
+    r"(?:nccl|comm_lib)_trace_rank_", needs=("_trace_rank_",)
+)  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
 _RANK = lazy(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?(?:\.gz)?$", re.IGNORECASE)
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LOGS = (".log", ".txt", ".out", ".err")

@@ -55,7 +55,7 @@ class LineCleaner:
         data = self._held + piece.replace(b"\0", b"")
         at, kept = 0, []
         self._held = b""
-        for match in _ESCAPE.finditer(data):
+        for match in _ESCAPE.finditer(data) if b"\x1b" in data else ():
             if match.start() + LONGEST > len(data):
                 self._held = data[match.start() :]
                 data = data[: match.start()]

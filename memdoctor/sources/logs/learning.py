@@ -18,7 +18,8 @@ _ORDINARY = lazy(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
 )
 # What the program that puts labels before the lines of others says itself has none.
-_OF_THE_LABELLER = lazy(r"(?:srun|slurmstepd|salloc|sbatch|scancel|clush|mpirun|mpiexec|prterun|pdsh@[\w.-]+): ")
+_LABELLERS = ("srun", "slurmstepd", "salloc", "sbatch", "scancel", "clush", "mpirun", "mpiexec", "prterun", "pdsh@")
+_OF_THE_LABELLER = lazy(rf"(?:{'|'.join(_LABELLERS)}[\w.-]+): ", needs=_LABELLERS)
 # A word without a digit or hyphen is more likely a word, a number alone a task.
 _HOST = lazy(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
 
@@ -54,7 +55,7 @@ def _matches(family: Family, rests: Sequence[str]) -> list[re.Match[str]] | None
     matches: list[re.Match[str]] = []
     missing = 0
     for rest in rests:
-        found = _compiled(family.pattern)(rest) if family.may_begin(rest) else None
+        found = _compiled(family.pattern)(rest) if family.may_begin(rest) and family.may_match(rest) else None
         if found is not None:
             matches.append(found)
             continue

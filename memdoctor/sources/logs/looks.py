@@ -10,10 +10,11 @@ LOOK = 1_000  # characters of a line that are looked at
 
 # A test that passed, and whose name may well speak of errors: pytest's and unittest's words.
 _PASSED = lazy(
-    r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)"
+    r"(?:::|^test_)\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|\b(?:PASSED|SKIPPED|XFAIL) \S{1,300}::|^test\w{0,200} \([\w.]{1,300}\)(?: \.\.\. (?:ok|skipped)\b|$)",
+    needs=("PASSED", "SKIPPED", "XFAIL", "test"),
 )
 # A point of a list in a document, with code in it.
-_DOCUMENT = lazy(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s.{0,300}`")
+_DOCUMENT = lazy(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s.{0,300}`", needs=("`",))
 # A remark behind code in a listing, and a commit in `git log --oneline` (seven digits or a few more; a container's short id has twelve).
 _REMARK = lazy(r"^\s*\S.{0,200}[\w)\]}:;,\"']\s{2,}(?:#|//)\s")
 _COMMIT = lazy(r"^(?:[*|\\/] ?){0,6}(?=[a-f]{0,9}\d)[0-9a-f]{7,10} (?:\([^)]{1,120}\) )?[A-Za-z]")
@@ -37,7 +38,7 @@ _GIVES_UP = lazy(
     re.IGNORECASE,
 )
 _WARNS = lazy(r"\bwarning\b", re.IGNORECASE)
-_EVENT = lazy(r"^\s*(?:Warning|Normal)\s{1,12}[A-Z]\w+\s")  # in the table of `kubectl describe`
+_EVENT = lazy(r"^\s*(?:Warning|Normal)\s{1,12}[A-Z]\w+\s", needs=("Warning", "Normal"))  # in the table of `kubectl describe`
 _KERNEL = lazy(r"^.{0,120}?(?:\bkernel: |^)\[ *\d{1,9}\.\d{6}\] ")
 
 

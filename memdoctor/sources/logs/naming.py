@@ -17,22 +17,27 @@ from memdoctor.lazy import lazy
 from memdoctor.records import record
 
 _TREE = lazy(
-    r"(?P<root>.*)/attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:(?:filtered_)?std(?:out|err)(?:\.log)?|error\.json)(?:\.\w+)?$", re.DOTALL
+    r"(?P<root>.*)/attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:(?:filtered_)?std(?:out|err)(?:\.log)?|error\.json)(?:\.\w+)?$",
+    re.DOTALL,
+    needs=("/attempt_",),
 )
 _NUMBER = lazy(r"\d+", re.ASCII)
 _WORD = lazy(r"([a-z]+)[-_.=]?$")
 # The word before "rank" says whose rank it is. LoRA has ranks, too.
 _RANK = lazy(
     r"(?<![a-z])(?:(?P<whose>local|node|group|role|tensor|pipeline|data|model|expert|context|sequence|tp|pp|dp|mp|ep|cp|sp|vp|lora|low)[-_.]?)?"
-    r"rank[-_.=]?(?P<number>\d{1,7})(?!\d|-\d{1,3}(?!\d))"
+    r"rank[-_.=]?(?P<number>\d{1,7})(?!\d|-\d{1,3}(?!\d))",
+    needs=("rank",),
 )
-_WORKER = lazy(r"(?<![a-z])(?<!data[-_])(?<!loader[-_])worker[-_.]?(?P<number>\d{1,7})(?![a-z0-9])")
-_LEADER = lazy(r"(?<![a-z])(?:master|launcher|chief|head)(?![a-z])")  # beside one, worker 0 is not rank 0
-_ROLE = lazy(r"[a-z_]+[-_]?(\d{1,7})\|(\d{1,5})(?:\.\w+)*")  # trainer-3|1: role, rank, local rank
-_HOST = lazy(r"(?<![a-z0-9])(?:node|host)[-_]?(?P<number>\d+)(?![a-z0-9])")
-_ERR = lazy(r"(?<![a-z])(?:stderr|err)(?![a-z])|\.e\d+(?:[-.]\d+)?$")
-_STDOUT = lazy(r"(?<![a-z])stdout(?![a-z])|\.o\d+(?:[-.]\d+)?$")
-_OUT = lazy(r"(?<![a-z])out(?![a-z])")
+_WORKER = lazy(r"(?<![a-z])(?<!data[-_])(?<!loader[-_])worker[-_.]?(?P<number>\d{1,7})(?![a-z0-9])", needs=("worker",))
+_LEADER = lazy(
+    r"(?<![a-z])(?:master|launcher|chief|head)(?![a-z])", needs=("master", "launcher", "chief", "head")
+)  # beside one, worker 0 is not rank 0
+_ROLE = lazy(r"[a-z_]+[-_]?(\d{1,7})\|(\d{1,5})(?:\.\w+)*", needs=("|",))  # trainer-3|1: role, rank, local rank
+_HOST = lazy(r"(?<![a-z0-9])(?:node|host)[-_]?(?P<number>\d+)(?![a-z0-9])", needs=("node", "host"))
+_ERR = lazy(r"(?<![a-z])(?:stderr|err)(?![a-z])|\.e\d+(?:[-.]\d+)?$", needs=("err", ".e"))
+_STDOUT = lazy(r"(?<![a-z])stdout(?![a-z])|\.o\d+(?:[-.]\d+)?$", needs=("stdout", ".o"))
+_OUT = lazy(r"(?<![a-z])out(?![a-z])", needs=("out",))
 _LOCAL = frozenset({"gpu", "cuda", "device", "dev", "local"})
 _TRY = frozenset({"attempt", "restart", "retry", "try"})
 _OTHER = frozenset(

@@ -25,6 +25,8 @@ class CompiledFamily:
         self.tag, self.header, self.inner, self.stamp = family.tag, family.header, family.inner, family.stamp
 
     def _first_match(self, raw: str, position: int) -> re.Match[str] | None:
+        if not self.family.may_match(raw):
+            return None
         pattern = re.compile(self.family.pattern, re.A)
         self.groups = tuple((name.rstrip("0123456789"), index) for name, index in pattern.groupindex.items())
         names = {"process": ("host", "pid"), "rankn": ("rank",)}.get(self.tag, (self.tag,))

@@ -37,11 +37,16 @@ class Family:
     header: bool = False
     inner: bool = False
     stamp: bool = False  # a time alone: one of TAILS may follow
+    needs: str = ""  # a text without which the pattern does not match: until a line holds it, it need not be compiled
 
     def may_begin(self, text: str) -> bool:
         """By the first two characters of ``text``."""
         first, second = text[:1], text[1:2]
         return first != "" and first in self.first and (not self.second or (second != "" and second in self.second))
+
+    def may_match(self, text: str) -> bool:
+        """By what ``text`` must hold."""
+        return self.needs in text
 
 
 NUMBER = "0123456789"
@@ -70,22 +75,22 @@ NCCL = Family(
 FAMILIES: tuple[Family, ...] = (
     # --- wrappers and launchers -----------------------------------------------------------------------------------
     Family("torchrun_tee", "[", "d", r"\[default(?P<local>\d{1,5})\]:", "local"),
-    Family("torchrun_template", "[", LETTER + "_", r"\[[A-Za-z_][\w.-]{0,40}?(?P<rank>\d{1,7})\|(?P<local>\d{1,5})\]:" + END, "rank"),
-    Family("openmpi_4", "[", NUMBER, r"\[\d{1,9},(?P<rank>\d{1,7})\]<(?:stdout|stderr|stddiag)>:", "rank"),
-    Family("openmpi_5", "[", LETTER, r"\[[\w.-]{1,80}@\d{1,9},(?P<rank>\d{1,7})\]<(?:stdout|stderr)>:" + END, "rank"),
-    Family("kubectl", "[", "p", r"\[pod/(?P<host>[^/\]\s]{1,253})/[^\]\s]{1,63}\] ", "host"),
-    Family("stern", LETTER + NUMBER, "", r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}) › [\w.-]{1,63} ", "host"),
+    Family("torchrun_template", "[", LETTER + "_", r"\[[A-Za-z_][\w.-]{0,40}?(?P<rank>\d{1,7})\|(?P<local>\d{1,5})\]:" + END, "rank", needs="|"),
+    Family("openmpi_4", "[", NUMBER, r"\[\d{1,9},(?P<rank>\d{1,7})\]<(?:stdout|stderr|stddiag)>:", "rank", needs="]<std"),
+    Family("openmpi_5", "[", LETTER, r"\[[\w.-]{1,80}@\d{1,9},(?P<rank>\d{1,7})\]<(?:stdout|stderr)>:" + END, "rank", needs="]<std"),
+    Family("kubectl", "[", "p", r"\[pod/(?P<host>[^/\]\s]{1,253})/[^\]\s]{1,63}\] ", "host", needs="[pod/"),
+    Family("stern", LETTER + NUMBER, "", r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}) › [\w.-]{1,63} ", "host", needs=" › "),
     # What docker compose puts before a line, on sight only where torch's tag follows; otherwise it must be learnt (see below).
-    Family("compose_rank", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,120}) {1,40}\| (?=(?:[\dT:.,Z+-]{8,40} ){0,2}\[rank\d{1,7}\]:)", "host"),
-    Family("ray", "(", "", r"\((?:[^()\s,]{1,80}(?:\([^()]{0,80}\))?,? )?pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,64}))?\)" + END, "process"),
+    Family("compose_rank", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,120}) {1,40}\| (?=(?:[\dT:.,Z+-]{8,40} ){0,2}\[rank\d{1,7}\]:)", "host", needs="[rank"),
+    Family("ray", "(", "", r"\((?:[^()\s,]{1,80}(?:\([^()]{0,80}\))?,? )?pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,64}))?\)" + END, "process", needs="pid="),
     Family("ray_system", "(", "rag", r"\((?:raylet|autoscaler|gcs_server)(?:, ip=(?P<host>[\w.:-]{1,64})| \+\w{1,20})?\)" + END, "host"),
     # SkyPilot's rank is that of the node.
-    Family("skypilot", "(", LETTER, rf"\({WORD}, rank=\d{{1,6}}(?:, pid=(?P<pid>\d{{1,9}}))?, ip=(?P<host>[\w.:-]{{1,64}})\)" + END, "process"),
+    Family("skypilot", "(", LETTER, rf"\({WORD}, rank=\d{{1,6}}(?:, pid=(?P<pid>\d{{1,9}}))?, ip=(?P<host>[\w.:-]{{1,64}})\)" + END, "process", needs=", rank="),
     # --- ranks ----------------------------------------------------------------------------------------------------
     # torch's loggers write the tag without a space, before the header of a message; its excepthook with one, on every line.
     Family("rank_header", "[", "r", r"\[rank(?P<rank>\d{1,7})\]:(?=\S)", inner=True),
     Family("rank", "[", "r", r"\[rank(?P<rank>\d{1,7})\]:?" + END, "rankn", inner=True),
-    Family("lightning_rank", "[", "r", r"\[rank: (?P<rank>\d{1,7})\] ", inner=True),
+    Family("lightning_rank", "[", "r", r"\[rank: (?P<rank>\d{1,7})\] ", inner=True, needs="[rank: "),
     # DeepSpeed's prints that lack its header. Before any other text "[Rank N]" belongs to the message.
     Family("deepspeed_print", "[", "R", r"\[Rank (?P<ds_rank>-?\d{1,7})\] (?=time \(ms\)|comm op: |step=\d|\[deepsp|DeepSpeed )", inner=True),
     # --- headers of C++ and of torch --------------------------------------------------------------------------------
@@ -121,7 +126,7 @@ TAILS: tuple[Family, ...] = (
     Family("deepspeed", " [", "[" + UPPER, rf" ?\[{LEVEL}\] ?\[(?=[\w<>/-]{{0,100}}[.:])(?P<logger>[\w.<>/:-]{{1,200}}?)(?::\d+)?(?::[\w<>]+)?\](?: \[PID:(?P<pid>\d{{1,9}})\])?(?: \[(?:Rank |RANK:)(?P<ds_rank>-?\d{{1,7}})\])?" + END, header=True),
     Family("hydra", " [", "[" + LETTER + "_", rf" ?\[(?P<logger>[\w.:-]{{1,120}})\] ?\[{LEVEL}\](?: -)?" + END, header=True),
     Family("bracket", " [", "[" + UPPER, rf" ?\[{LEVEL} {{0,4}}\](?: -)?" + END, header=True),
-    Family("torch_2", " ", LETTER + "_", rf" (?P<logger>{WORD}): \[{LEVEL}\]" + END, header=True),
+    Family("torch_2", " ", LETTER + "_", rf" (?P<logger>{WORD}): \[{LEVEL}\]" + END, header=True, needs=": ["),
     Family("dash_level_name", " ", "-", rf" -+ {LEVEL} +- +(?P<logger>{NAME}) -" + END, header=True),
     Family("dash_name_level", " ", "-", rf" -+ (?P<logger>{NAME}) - {LEVEL} +-" + END, header=True),
     Family("dash_level", " ", "-", rf" -+ {LEVEL} *[-:]" + END, header=True),
@@ -136,7 +141,7 @@ TAILS: tuple[Family, ...] = (
 AMBIGUOUS: tuple[Family, ...] = (
     Family("srun_label", " " + NUMBER, "", r" {0,5}(?P<task>\d{1,6}):" + END, "task"),
     Family("pipe_label", " " + NUMBER, "", r" {0,5}(?P<task>\d{1,6})\| ?", "task"),
-    Family("compose", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) {1,60}\|" + END, "host"),
+    Family("compose", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) {1,60}\|" + END, "host", needs="|"),
     # Own print functions. "[Rank 3] Watchdog ..." is torch's and the rank within a group, "[Rank 3] (after ..." Megatron-LM's.
     Family("gpu_words", "[", "G", r"\[GPU[ :]?(?P<rank>\d{1,7})\]:? ", "rank"),
     Family(
@@ -148,7 +153,7 @@ AMBIGUOUS: tuple[Family, ...] = (
     ),
     Family("rank_equals", "rR(", "", r"\(?(?:rank|Rank|RANK)[=:] ?(?P<rank>\d{1,7})\)?[,:|]? (?!time \(ms\))", "rank"),
     Family("hydra_rank", "[", NUMBER, r"\[(?P<rank>\d{1,6})\]" + END, "rank"),
-    Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host"),
+    Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host", needs=":"),
     Family("role_tee", "[", LETTER + "_", r"\[(?P<role>[A-Za-z_]+)(?P<local>\d{1,5})\]:", "local"),
     Family("pod_container", LETTER + NUMBER, "", r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}) (?P<role>[a-z0-9][a-z0-9-]{0,62}) ", "host"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,22 +25,36 @@ _KEYS = {
 
 
 class Pattern:
-    """Globs; ``fits`` asks whether one of them matches the whole text. Compiled when a text first holds what one of them needs."""
+    """Globs; ``fits`` asks whether one of them matches the whole text, or of a path the last parts.
 
-    __slots__ = ("_fits", "_globs", "_needs", "_start")
+    Nearly all are plain: they are compared. One with signs is compiled when a text first holds what it needs.
+    """
+
+    __slots__ = ("_begins", "_plain", "_wild")
 
     def __init__(self, globs: Sequence[str], *, paths: bool) -> None:
-        self._globs = [glob.removeprefix("**/") for glob in globs] if paths else list(globs)
-        self._start = "(?:^|.*/)" if paths else "^"
-        self._needs = [max(_VARIABLE.split(glob), key=len) for glob in self._globs]
-        self._fits: Callable[[str], object] | None = None
+        globs = [glob.removeprefix("**/") for glob in globs] if paths else globs
+        self._begins = "/" if paths else ""
+        self._plain = tuple(self._begins + glob for glob in globs if _is_plain(glob))
+        self._wild: list[tuple[str, str | re.Pattern[str]]] = [
+            (max(_VARIABLE.split(glob), key=len), glob) for glob in globs if not _is_plain(glob)
+        ]
 
     def fits(self, text: str) -> bool:
-        if self._fits is None:
-            if not any(need in text for need in self._needs):
-                return False
-            self._fits = re.compile(f"{self._start}(?:{'|'.join(map(_translate, self._globs))})$").match
-        return self._fits(text) is not None
+        if (self._begins + text).endswith(self._plain) if self._begins else text in self._plain:
+            return True
+        return any(need in text and self._matches(place, text) for place, (need, _) in enumerate(self._wild))
+
+    def _matches(self, place: int, text: str) -> bool:
+        need, pattern = self._wild[place]
+        if isinstance(pattern, str):
+            pattern = re.compile(f"{'(?:^|.*/)' if self._begins else '^'}{_translate(pattern)}$")
+            self._wild[place] = need, pattern
+        return pattern.match(text) is not None
+
+
+def _is_plain(glob: str) -> bool:
+    return "*" not in glob and "{" not in glob
 
 
 @record

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from memdoctor.lazy import lazy
 from memdoctor.records import entity
@@ -14,7 +14,6 @@ from memdoctor.sources.logs.tracebacks.raised import Frame
 UNKNOWN = "unknown"
 USER = "user"
 MAX_SOURCE = 400  # characters of a source line that are searched
-TIMEOUT = 0.5  # seconds that a pattern may take on a source line or message
 
 _STDLIB = lazy(
     r"(?i)^<frozen "
@@ -107,17 +106,7 @@ def _fits(pattern: Pattern | None, text: str) -> bool:
 def _found(pattern: str | None, text: str) -> bool:
     if pattern is None:
         return True
-    try:
-        return _compiled(pattern).search(text[: max(MAX_SOURCE, 2_000)], timeout=TIMEOUT) is not None
-    except TimeoutError:
-        return False
-
-
-@lru_cache(maxsize=1_024)
-def _compiled(pattern: str) -> Any:
-    import regex  # most logs need none of these patterns
-
-    return regex.compile(pattern)
+    return re.search(pattern, text[: max(MAX_SOURCE, 2_000)]) is not None  # the table is ours: no pattern of it takes long on so little
 
 
 def _path(file: str) -> str:

@@ -48,7 +48,7 @@ COLUMNS: Mapping[str, str] = {
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
 
-_TAG = lazy(rb"\[rank(\d{1,6})\]:")
+_TAG = lazy(rb"\[rank(\d{1,6})\]:", needs=(b"[rank",))
 _STAMP = lazy(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
 __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_step"]

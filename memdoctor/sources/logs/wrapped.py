@@ -25,7 +25,7 @@ _NESTED = ("jsonPayload", "extra", "context", "fields", "labels")  # where JSON 
 _RANK = lazy(r"\d{1,7}", re.ASCII)
 _STACKS = ("exc_info", "exception", "stack_trace", "stacktrace")  # where JSON loggers put the traceback that belongs to a message
 _CRI = lazy(
-    rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)"
+    rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)", needs=(b"stdout ", b"stderr ")
 )  # tags are separated by colons; the first says full or partial
 _PLAIN = lazy(
     rb'\{"log":"([^"\\]*)(\\n)?","stream":"(stdout|stderr)","time":"([\dT:.Z+-]{19,40})"\}\s*'

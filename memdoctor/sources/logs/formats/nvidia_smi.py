@@ -11,7 +11,7 @@ from typing import Any
 
 from memdoctor.lazy import lazy
 
-_GPU = lazy(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
+_GPU = lazy(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$", needs=("GPU ",))
 _KEY = lazy(r"^( +)([^:]+?)\s*(?::\s*(.*))?$")
 _THROTTLE = {
     "HW Slowdown": "hw_slowdown",

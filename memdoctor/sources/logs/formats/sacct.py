@@ -28,7 +28,7 @@ class Sacct:
 
     @staticmethod
     def is_it(sample: Sequence[str]) -> bool:
-        return any(_HEADER.match(line) for line in sample[:3])
+        return any("jobid" in line.lower() and _HEADER.match(line) for line in sample[:3])
 
     def feed(self, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
         if _HEADER.match(text):
