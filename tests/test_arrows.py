@@ -127,3 +127,41 @@ def test_logs_runs_without_torch(tmp_path: Path) -> None:
     loaded = modules_after(f"from memdoctor.cli import main\nassert main(['logs', {str(log)!r}]) in (0, 1)")
     assert "memdoctor.pipeline" in loaded
     assert not {"torch", "deepspeed", "pynvml", "psutil", "numpy"} & loaded
+
+
+STEP = (
+    " [2026-03-01 10:00:{n:02d}] iteration {n:8d}/     100 | consumed samples: {n:12d} | elapsed time per iteration (ms): 900.0 |"
+    " learning rate: 1.5E-04 | global batch size: 8 | lm loss: 2.{n:02d}E+00 | loss scale: 1.0 | grad norm: 0.61 |"
+    " number of skipped iterations: 0 | number of nan iterations: 0 |\n"
+)
+# What few logs need, and takes its time to import.
+HEAVY = {
+    "asyncio", "bz2", "concurrent", "csv", "difflib", "email", "glob", "http", "hyperscan", "logging", "lzma", "multiprocessing", "pickle", "random", "rich",
+    "shutil", "signal", "socket", "statistics", "subprocess", "tempfile", "yaml", "zstandard",
+}  # fmt: skip
+OURS = {
+    "derive.allocation", "derive.baseline", "derive.hangs", "derive.machine", "derive.shapes", "derive.stages", "derive.variables", "engine.extend",
+    "engine.yaml_strict", "memory", "report.json", "report.redact", "report.terminal_check", "report.terminal_series", "sources.dumps.collect",
+    "sources.probes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "spared"),
+    [
+        ("", 0, {"regex", "memdoctor.sources.logs.tracebacks", "memdoctor.sources.logs.sites"}),
+        ("RuntimeError: something of one's own\n", 1, set()),
+    ],
+    ids=["healthy", "failed"],
+)
+def test_a_start_imports_little(end: str, code: int, spared: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    log = tmp_path / "train.log"
+    log.write_text("".join(STEP.format(n=number) for number in range(1, 40)) + end)
+    run = f"from memdoctor.cli import main\nassert main(['logs', {str(log)!r}]) == {code}"
+    modules_after(run)  # the rules are in the cache now
+    loaded = modules_after(run)
+    assert "memdoctor.pipeline" in loaded
+    names = HEAVY | {f"memdoctor.{name}" for name in OURS} | spared
+    assert {name for name in loaded if any(within(name, each) for each in names)} == set()
