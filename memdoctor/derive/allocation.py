@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memdoctor import units
 from memdoctor.derive.shapes import Shapes, shapes_of
-from memdoctor.memory.explain import explain
-from memdoctor.memory.tensor import Tensor
-from memdoctor.memory.tensors import tensors
 from memdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from memdoctor.memory.tensor import Tensor
 
 _FORWARD = ("output_layer", "attention", "layer", "moe")
 _STATES = ("weights", "gradients", "optimizer", "communication")
@@ -49,6 +49,8 @@ def name_allocations(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
                 by_attempt[fact.attempt] = _tensors([other for other in facts if other.attempt <= fact.attempt])
             known = by_attempt[fact.attempt]
             if known is not None:
+                from memdoctor.memory.explain import explain
+
                 found = explain(tried, known[1], _places(fact.fields.get("site"), known[0]))
                 told = _told(tried, found)
                 fact = replace(fact, fields={**fact.fields, **told})
@@ -61,6 +63,8 @@ def _tensors(facts: Sequence[Fact]) -> tuple[Shapes, list[Tensor]] | None:
     shapes = shapes_of(list(reversed(facts)))  # the newest dump counts
     if shapes is None or (shapes.model is None and not shapes.layout.zero):
         return None
+    from memdoctor.memory.tensors import tensors  # of few logs the sizes are known
+
     return shapes, tensors(shapes.model, shapes.layout)
 
 

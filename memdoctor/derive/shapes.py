@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memdoctor.memory.deepspeed import deepspeed_layout, deepspeed_values
-from memdoctor.memory.hugging_face import hugging_face_model
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.megatron import megatron_layout, megatron_model
 from memdoctor.memory.model import Model
@@ -39,10 +37,14 @@ def shapes_of(facts: Sequence[Fact]) -> Shapes | None:
     if megatron or (_sizes_told(facts) and not (deepspeed or written or hugging_face)):
         _complete(megatron, facts)
     model, layout = megatron_model(megatron), megatron_layout(megatron) if megatron else None
-    if model is None:
+    if model is None and hugging_face:
+        from memdoctor.memory.hugging_face import hugging_face_model
+
         model = hugging_face_model(hugging_face, _told(facts, "seq"))
         layout = layout or (Layout(framework="transformers", micro_batch=_told(facts, "micro_batch")) if hugging_face else None)
     if deepspeed or written:
+        from memdoctor.memory.deepspeed import deepspeed_layout, deepspeed_values
+
         layout = deepspeed_layout(deepspeed_values(deepspeed, written), layout)
     if layout is None:
         return None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memdoctor.model import Stamp
 
 
-@dataclass(slots=True)
 class Line:
     """What is left of a line once its prefixes are taken off, and what they said.
 
@@ -16,12 +13,20 @@ class Line:
     ``stream`` tells apart the writers that share one file; lines of one traceback have one ``stream`` (see prefixes.py).
     """
 
-    text: str
-    rank: int | None = None
-    local_rank: int | None = None
-    host: str | None = None
-    pid: int | None = None
-    time: Stamp | None = None
-    level: str | None = None
-    logger: str | None = None
-    stream: str = ""
+    __slots__ = ("host", "level", "local_rank", "logger", "pid", "rank", "stream", "text", "time")
+
+    def __init__(
+        self,
+        text: str,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        host: str | None = None,
+        pid: int | None = None,
+        time: Stamp | None = None,
+        level: str | None = None,
+        logger: str | None = None,
+        stream: str = "",
+    ) -> None:
+        self.text, self.stream = text, stream
+        self.rank, self.local_rank, self.host, self.pid = rank, local_rank, host, pid
+        self.time, self.level, self.logger = time, level, logger
