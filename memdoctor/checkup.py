@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from memdoctor.derive.machine import DERIVED, derive_machine, summaries
 from memdoctor.derive.machine.summary import EMPTY, PROBE
 from memdoctor.engine.judge import judge
-from memdoctor.engine.load import load
+from memdoctor.engine.load import Folder, load
 from memdoctor.engine.survey import survey
 from memdoctor.errors import InputError
 from memdoctor.model import Check, Diagnosis, Fact, InputFile, Report, Run, Skip
@@ -33,7 +32,7 @@ def examine(request: Request, *, only: Sequence[str] = ()) -> Collected:
     return collect(chosen(only), request)
 
 
-def judge_machine(collected: Collected, *, rules_dirs: Sequence[Path] = (), ignore: Sequence[str] = ()) -> Report:
+def judge_machine(collected: Collected, *, rules_dirs: Sequence[Folder] = (), ignore: Sequence[str] = ()) -> Report:
     """What is wrong with this machine. Raises RuleError for a broken rule."""
     return _judge((), collected.facts, collected.skips, collected.ran, 1, collected.expect_gpus, rules_dirs, ignore)
 
@@ -43,7 +42,7 @@ def judge_saved(
     *,
     only: Sequence[str] = (),
     expect_gpus: int | None = None,
-    rules_dirs: Sequence[Path] = (),
+    rules_dirs: Sequence[Folder] = (),
     ignore: Sequence[str] = (),
 ) -> Report:
     """What is wrong with the machines whose facts were saved, and which of them is not like the others.
@@ -74,7 +73,7 @@ def _judge(
     ran: Sequence[str],
     hosts: int,
     expect: int | None,
-    rules_dirs: Sequence[Path],
+    rules_dirs: Sequence[Folder],
     ignore: Sequence[str],
 ) -> Report:
     base = load([rules_dir(), *rules_dirs])

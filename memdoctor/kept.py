@@ -36,7 +36,7 @@ def put(kind: str, state: str, value: Any) -> None:
 def get_bytes(kind: str, name: str) -> bytes | None:
     """The file ``name`` of ``kind``; None where there is none, or it is not the user's alone."""
     try:
-        descriptor = os.open(resources.cache_dir() / f"{kind}-{name}", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(resources.cache_path(f"{kind}-{name}"), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode)):

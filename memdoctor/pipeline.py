@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from memdoctor.derive.series import Rows
 from memdoctor.derive.story import Story, after_files, tell
 from memdoctor.engine.ignore import check_ignored, without_ignored
 from memdoctor.engine.judge import judge
-from memdoctor.engine.load import load
+from memdoctor.engine.load import Folder, load
 from memdoctor.engine.relate import relate
 from memdoctor.errors import InputError
 from memdoctor.model import Fact, InputFile, LogFacts, Report, Signal, Skip, Value
 from memdoctor.records import record
-from memdoctor.resources import rules_dir
+from memdoctor.resources import rules_path
 from memdoctor.shelf import Late
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.quoting import with_lines
@@ -40,7 +39,7 @@ class Progress(Protocol):
 def diagnose_logs(
     paths: Sequence[str],
     *,
-    rules_dirs: Sequence[Path] = (),
+    rules_dirs: Sequence[Folder] = (),
     ignore: Sequence[str] = (),
     progress: Progress | None = None,
     baseline: Sequence[str] = (),
@@ -54,7 +53,7 @@ def diagnose_logs(
     all step lines. ``workers``: processes that read; None: as many as several big logs are worth. Raises InputError where nothing could be
     read, RuleError for a broken rule.
     """
-    base = load([rules_dir(), *rules_dirs])
+    base = load([rules_path(), *rules_dirs])
     check_ignored(ignore, base)
     good = _good(baseline, base.signals)
     if progress is not None:

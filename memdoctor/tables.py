@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 import zlib
-from pathlib import Path
 from typing import Any
 
 from memdoctor import kept
 from memdoctor.errors import RuleError
 
 
-def read(path: Path, *, texts: bool = False) -> Any:
+def read(path: str, *, texts: bool = False) -> Any:
     """What the YAML file at ``path`` holds: lists, mappings whose keys are texts, and values; with ``texts`` all of them as written.
 
     Raises RuleError where it cannot be read.
     """
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError as error:
-        raise RuleError(str(path), None, f"cannot be read: {error.strerror or error}") from error
-    kind = f"table_{path.stem}{'_texts' if texts else ''}"
+        raise RuleError(path, None, f"cannot be read: {error.strerror or error}") from error
+    kind = f"table_{os.path.basename(path).partition('.')[0]}{'_texts' if texts else ''}"
     state = f"{zlib.crc32(os.fsencode(path)):08x}-{status.st_size:x}-{status.st_mtime_ns:x}"
     data = kept.get(kind, state)
     if data is None:
@@ -29,10 +28,11 @@ def read(path: Path, *, texts: bool = False) -> Any:
     return data
 
 
-def _parse(path: Path, loader: str) -> Any:
+def _parse(path: str, loader: str) -> Any:
     import yaml  # a start with a good cache does without it
 
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, f"C{loader}", getattr(yaml, loader)))
+        with open(path, encoding="utf-8") as file:
+            return yaml.load(file.read(), Loader=getattr(yaml, f"C{loader}", getattr(yaml, loader)))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RuleError(str(path), None, f"cannot be read: {error}") from error
+        raise RuleError(path, None, f"cannot be read: {error}") from error

@@ -140,7 +140,7 @@ STEP = (
 )
 # What few logs need, and takes its time to import.
 HEAVY = {
-    "asyncio", "bz2", "concurrent", "csv", "difflib", "email", "glob", "http", "hyperscan", "logging", "lzma", "multiprocessing", "pickle", "random", "rich",
+    "asyncio", "bz2", "concurrent", "csv", "difflib", "email", "glob", "http", "hyperscan", "logging", "lzma", "multiprocessing", "pathlib", "pickle", "random", "rich",
     "shutil", "signal", "socket", "statistics", "subprocess", "tempfile", "yaml", "zstandard",
 }  # fmt: skip
 OURS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ class Options:
     format: str
     output: str | None
     fail_on: str
-    rules: tuple[Path, ...]
+    rules: tuple[str, ...]
     ignore: tuple[str, ...]
     redact: bool
     verbose: int
@@ -45,7 +44,7 @@ _OPTIONS = (
         "--rules",
         metavar="DIR",
         multiple=True,
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        type=click.Path(exists=True, file_okay=False),
         help="A folder with further rules; may be repeated.",
     ),
     click.option("--ignore", metavar="ID", multiple=True, help="A rule or cause to leave out (globs allowed); may be repeated."),

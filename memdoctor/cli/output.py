@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TextIO
 
 from memdoctor.errors import InputError
@@ -37,10 +36,10 @@ def check(path: str | None, option: str = "--output", inputs: Sequence[str] = ()
     Raises InputError."""
     if path is None or path == "-":
         return
-    folder = Path(path).parent
+    folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise InputError(f"{option} {path}: is a folder; name a file")
-    if not os.path.isdir(folder):  # unlike Path.is_dir it takes names that are too long
+    if not os.path.isdir(folder):
         raise InputError(f"{option} {path}: there is no folder {folder}; make it first")
     if not os.access(folder if _is_ordinary(path) else path, os.W_OK):
         raise InputError(f"{option} {path}: no permission to write there; choose another place")
@@ -63,7 +62,7 @@ def write(path: str | None, text: str | Iterable[str], option: str = "--output")
         if path is None or path == "-":
             _to_stdout("".join(pieces))
         elif _is_ordinary(path):
-            _at_one_stroke(Path(os.path.realpath(path)), pieces)
+            _at_one_stroke(os.path.realpath(path), pieces)
         else:  # a pipe or a device such as /dev/stderr cannot be replaced
             with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.writelines(pieces)
@@ -99,19 +98,20 @@ def _abandon(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _at_one_stroke(path: Path, pieces: Iterable[str]) -> None:
+def _at_one_stroke(path: str, pieces: Iterable[str]) -> None:
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        mode = stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
         mode = 0o666 & ~_umask()
     import tempfile
 
     from memdoctor.interrupts import Held
 
+    folder, name = os.path.split(path)
     temporary = None
     try:
         with Held():  # once it is there its name is known
-            handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+            handle, temporary = tempfile.mkstemp(prefix=f".{name[:40]}.", dir=folder)
         with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(pieces)
         os.chmod(temporary, mode)

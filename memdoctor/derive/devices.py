@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from memdoctor.model import Fact
-from memdoctor.resources import rules_dir
+from memdoctor.resources import rules_path
 from memdoctor.tables import read
 
 
 @lru_cache(maxsize=1)
 def xid_table() -> Mapping[int, Mapping[str, Any]]:
     """Xid number -> name, class (app, hardware, nvlink, info), fatal, asks; read when a log first holds an Xid."""
-    path = rules_dir() / "tables" / "xids.yaml"
-    data = read(path) if path.exists() else {}
+    path = rules_path("tables", "xids.yaml")
+    data = read(path) if os.path.exists(path) else {}
     return {int(number): entry for number, entry in (data.get("xids") or {}).items()}
 
 

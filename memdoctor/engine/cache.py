@@ -12,7 +12,6 @@ import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import memdoctor
@@ -31,14 +30,14 @@ _KEPT: Mapping[str, type[Any]] = {
 _START = 9  # where the heads begin, behind the checksum
 
 
-def state(folder: Path) -> str:
+def state(folder: str) -> str:
     """A name for the state of ``folder`` and of the code that reads it: it changes with each file's size or time of change. "" if unknown."""
-    package = Path(memdoctor.__file__).parent
+    package = os.path.dirname(memdoctor.__file__)
     seen = [f"{memdoctor.__version__} {sys.version}"]
     try:
         with os.scandir(folder) as parts:
             folders = [part.path for part in parts if part.is_dir()]
-        for place in sorted([*folders, str(package), str(package / "engine"), str(package / "repro")]):
+        for place in sorted([*folders, package, os.path.join(package, "engine"), os.path.join(package, "repro")]):
             if os.path.isdir(place):
                 seen += _files(place)
     except OSError:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from memdoctor import resources
 from memdoctor.engine import cache
@@ -15,18 +15,20 @@ from memdoctor.engine.schema import Base, Rule
 from memdoctor.errors import MemdoctorError
 from memdoctor.model import Signal
 
+Folder = str | os.PathLike[str]
 
-def load_signals(dirs: Sequence[Path]) -> Sequence[Signal]:
+
+def load_signals(dirs: Sequence[Folder]) -> Sequence[Signal]:
     """The signals of all ``dirs``. Raises RuleError (a broken file) or InputError (no rules in a folder)."""
     return load(dirs).signals
 
 
-def load_rules(dirs: Sequence[Path]) -> Sequence[Rule]:
+def load_rules(dirs: Sequence[Folder]) -> Sequence[Rule]:
     """The rules of all ``dirs``, which may name what earlier ones hold. Raises as ``load_signals``."""
     return load(dirs).rules
 
 
-def load(dirs: Sequence[Path]) -> Base:
+def load(dirs: Sequence[Folder]) -> Base:
     """Signals and rules of the built-in folder and of the user's own. Raises the first RuleError, or InputError."""
     base = read(dirs)
     if base.errors:
@@ -34,7 +36,7 @@ def load(dirs: Sequence[Path]) -> Base:
     return base
 
 
-def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
+def read(dirs: Sequence[Folder], *, thorough: bool | None = None) -> Base:
     """As ``load``, but a fault is data: whatever is sound is there, and ``errors`` holds all faults of all files.
 
     ``thorough`` compiles every pattern and tries it on its sample. By default that is left out for the built-in folder alone: its tests
@@ -49,8 +51,8 @@ def read(dirs: Sequence[Path], *, thorough: bool | None = None) -> Base:
     return base
 
 
-def _builtin(folder: Path) -> Base:
-    state = cache.state(folder)
+def _builtin(folder: Folder) -> Base:
+    state = cache.state(os.fspath(folder))
     kept = cache.get(state)
     if kept is not None:
         return kept
@@ -60,21 +62,25 @@ def _builtin(folder: Path) -> Base:
     return base
 
 
-def _extend(base: Base, folder: Path, *, thorough: bool) -> Base:
+def _extend(base: Base, folder: Folder, *, thorough: bool) -> Base:
+    from pathlib import Path
+
     from memdoctor.engine.extend import extend  # reads YAML, which a start with a good cache does without
 
-    return extend(base, folder, thorough=thorough)
+    return extend(base, Path(folder), thorough=thorough)
 
 
-def _is_builtin(folder: Path) -> bool:
+def _is_builtin(folder: Folder) -> bool:
     try:
-        return folder.resolve() == resources.rules_dir().resolve()
+        return os.path.realpath(folder) == os.path.realpath(resources.rules_path())
     except (OSError, MemdoctorError):
         return False
 
 
 def main(arguments: Sequence[str]) -> int:
     """Check the built-in rules and the folders named; 0 where all is sound, else 2."""
+    from pathlib import Path
+
     builtin = resources.rules_dir()
     here = Path.cwd()
     dirs = [

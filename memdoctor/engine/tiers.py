@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from memdoctor.engine.globs import fits
 from memdoctor.errors import RuleError
 from memdoctor.records import record
-from memdoctor.resources import rules_dir
+from memdoctor.resources import rules_path
 from memdoctor.tables import read
 
 CONDITION = "condition"  # the tier of what a run outlives
@@ -55,9 +54,9 @@ def matches(cause: str, globs: Sequence[str]) -> bool:
 
 
 @cache
-def load_tiers(path: Path | None = None) -> Tiers:
+def load_tiers(path: str | None = None) -> Tiers:
     """The built-in table, or the one at ``path``. Raises RuleError where it is no such table."""
-    path = path or rules_dir() / "tables" / "tiers.yaml"
+    path = path or rules_path("tables", "tiers.yaml")
     try:
         table: Any = read(path, texts=True)
         tiers = Tiers(
@@ -69,6 +68,6 @@ def load_tiers(path: Path | None = None) -> Tiers:
             raise KeyError(CONDITION)
     except (RuleError, LookupError, TypeError, AttributeError) as error:
         raise RuleError(
-            str(path), None, f"not a table of tiers: {type(error).__name__}: {error}", "take the one that came with memdoctor"
+            path, None, f"not a table of tiers: {type(error).__name__}: {error}", "take the one that came with memdoctor"
         ) from error
     return tiers

@@ -25,13 +25,13 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that counts as the built-in one, and an empty cache."""
     folder = tmp_path / "rules"
     shutil.copytree(BASE, folder)
-    monkeypatch.setattr(resources, "rules_dir", lambda: folder)
+    monkeypatch.setattr(resources, "rules_path", lambda *parts: str(folder.joinpath(*parts)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
 
 
 def kept(folder: Path) -> Path:
-    return resources.cache_dir() / f"rules-{cache.state(folder)}.jsonl"
+    return resources.cache_dir() / f"rules-{cache.state(str(folder))}.jsonl"
 
 
 def sealed(text: str) -> str:

@@ -88,7 +88,7 @@ class TestTiers:
         path = tmp_path / "tiers.yaml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(RuleError, match="not a table of tiers"):
-            load_tiers(path)
+            load_tiers(str(path))
 
 
 class TestOnset:

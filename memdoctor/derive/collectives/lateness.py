@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 from memdoctor.derive.collectives.meeting import Meeting
 from memdoctor.derive.collectives.world import World
+from memdoctor.derive.series.robust import median
 from memdoctor.model import Call
 
 SHARE = 0.5  # of the limit: who comes later than that is late; clocks are off by seconds, limits are minutes

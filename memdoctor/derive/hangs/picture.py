@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from memdoctor.derive.collectives.world import World
 from memdoctor.derive.hangs.axes import Axes
 from memdoctor.derive.hangs.groups import Group, everyone, group_of, split
 from memdoctor.derive.hangs.waits import DEFAULT, Spoken, Wait
+from memdoctor.derive.series.robust import median
 from memdoctor.model import Call, ProcessGroup, RankDump
 from memdoctor.records import record
 

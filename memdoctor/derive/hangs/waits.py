@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memdoctor.model import Fact
+from memdoctor.records import entity
 
 TIMED_OUT = ("timeout", "blocking_wait")
 GAVE_UP = ("dump_own", "dump_sent")  # lines that only a rank prints whose own collective timed out
@@ -17,7 +18,7 @@ PAIRWISE = ("SEND", "RECV", "COALESCED")
 DEFAULT = "0"  # key of the group of all ranks
 
 
-@dataclass(slots=True)
+@entity
 class Wait:
     """One collective in which ``rank`` timed out. ``group`` is the key of its group, None where no line tells it; ``place`` the rank in it.
 
@@ -42,7 +43,7 @@ class Wait:
         return self.op in PAIRWISE
 
 
-@dataclass(slots=True)
+@entity
 class Spoken:
     """``waits`` are of the ranks that timed out. ``saw``: the ranks that were alive to see it; by group, how many calls each had made and how many
     of them had ended."""

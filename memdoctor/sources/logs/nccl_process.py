@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memdoctor.model import Stamp
+from memdoctor.records import entity
 
 # How far the set-up of a communicator came: the step at which it is, each waiting for other ranks or for hardware.
 STAGES = ("network", "bootstrap", "topology", "graph", "connect", "trees", "finish", "complete")
@@ -15,7 +16,7 @@ MOST_COMMS = 64  # of one process that are kept apart
 MOST_VARIABLES = 64
 
 
-@dataclass(slots=True)
+@entity
 class Comm:
     """A communicator of one process. ``rank`` and ``size`` are within it, ``line`` is where it was heard of last."""
 
@@ -36,7 +37,7 @@ class Comm:
     line: int = 0
 
 
-@dataclass(slots=True)
+@entity
 class Process:
     """What is known of a process. ``line`` and ``raw`` are its first line."""
 

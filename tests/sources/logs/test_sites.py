@@ -188,7 +188,7 @@ def test_broken_tables_are_refused(tmp_path, monkeypatch, old: str, new: str, pr
     assert old in text
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "sites.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
-    monkeypatch.setattr(site_table, "rules_dir", lambda: tmp_path)
+    monkeypatch.setattr(site_table, "rules_path", lambda *parts: str(tmp_path.joinpath(*parts)))
     with pytest.raises(RuleError, match=problem) as caught:
         site_table.load_table.__wrapped__()
     assert "sites.yaml" in str(caught.value)
