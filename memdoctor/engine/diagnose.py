@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from memdoctor import catalog
 from memdoctor.engine.cases import Case
 from memdoctor.lazy import lazy
 from memdoctor.model import Diagnosis, Evidence, Fact, Fix
@@ -14,6 +15,7 @@ MOST_EVIDENCE = 5
 MOST_TEXT = 400  # characters of an evidence line
 _PLACE = lazy(r"<([a-z_]+)>")
 _PASTABLE = lazy(r"[A-Za-z0-9_./:@=+,%][A-Za-z0-9_./:@=+,%-]*")  # inputs are not trusted: nothing else gets into a line to paste
+_SINGLE = ("value", "meant", "read", "use", "power_default")  # values of a setting: those of two hosts make no list
 TRAINERS: Mapping[str, frozenset[str]] = {  # whose fixes serve a run with this trainer
     "megatron-lm": frozenset({"megatron-lm"}),
     "deepspeed": frozenset({"deepspeed"}),
@@ -97,19 +99,32 @@ def choose_fixes(fixes: Sequence[Fix], frameworks: Sequence[str]) -> tuple[Fix, 
 
 
 def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:
-    """``fix`` with each ``<field>`` replaced by that field of the events (several: joined by commas), where it is known and harmless."""
+    """``fix`` with each ``<field>`` replaced by that field of the events (several: joined by commas), where it is known and harmless.
+
+    A command with a field that these events could have and lack is left out: what remains of it is nothing to paste.
+    """
 
     def value(match: re.Match[str]) -> str:
         known = [fact.get(match[1]) for fact in facts]
         texts = list(dict.fromkeys(_pasted(one) for one in known if isinstance(one, (str, int, float)) and not isinstance(one, bool)))
+        if len(texts) > 1 and match[1] in _SINGLE:
+            return match[0]
         return ",".join(texts) if texts and all(_PASTABLE.fullmatch(text) for text in texts) else match[0]
 
+    places = () if fix.command is None else _PLACE.findall(fix.command)
+    usable = all(any(fact.get(name) is not None for fact in facts) for name in places if any(name in _fields(fact) for fact in facts))
     return replace(
         fix,
         do=_PLACE.sub(value, fix.do),
-        command=None if fix.command is None else _PLACE.sub(value, fix.command),
+        command=None if fix.command is None or not usable else _PLACE.sub(value, fix.command),
         config=None if fix.config is None else _PLACE.sub(value, fix.config),
     )
+
+
+def _fields(fact: Fact) -> Mapping[str, object]:
+    """The fields that a probe's fact of this kind may have; those of a log's line are often unknown, and its reader knows them."""
+    kind = catalog.KINDS.get(fact.kind)
+    return kind.fields if kind is not None and kind.sources == ("probe",) else {}
 
 
 def _pasted(value: str | int | float) -> str:

@@ -84,3 +84,17 @@ def test_fixes_name_what_they_fix(fields: list[Mapping[str, Any]], command: str,
     facts = [Fact("gpu.device", each, Origin("probe.gpu")) for each in fields]
     fix = fill(Fix("x", "Do it.", command=command, config=None), facts)
     assert (fix.command, fix.config, fix.do) == (filled, None, "Do it.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "command", "filled"),
+    [
+        ([{"variable": "NCCL_DEBUG", "meant": "INFO"}], "export <variable>=<meant>", "export NCCL_DEBUG=INFO"),
+        ([{"variable": "NCCL_DEBUG"}], "export <variable>=<meant>", None),  # nothing to paste
+        ([{"variable": "A", "value": "3"}, {"variable": "A", "value": "1"}], "export <variable>=<value>", "export A=<value>"),
+        ([{"variable": "NCCL_DEBUG"}], "unset <variable>; ls <package>", "unset NCCL_DEBUG; ls <package>"),
+    ],
+)
+def test_a_command_without_its_value_is_none(fields: list[Mapping[str, Any]], command: str, filled: str | None) -> None:
+    facts = [Fact("env.variable", each, Origin("probe.variables")) for each in fields]
+    assert fill(Fix("x", "Do it.", command=command, config=None), facts).command == filled

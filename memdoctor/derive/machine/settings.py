@@ -35,7 +35,7 @@ def context_of(facts: Sequence[Fact]) -> Context:
     devices = sorted({str(fact.get("device")) for fact in of_kind(facts, "net.rdma")})
     gpus = of_kind(facts, "gpu.device")
     archs = sorted({str(fact.get("arch")) for fact in gpus if fact.get("arch")})
-    cpu = first(facts, "host.cpu")
+    cpu, torch = first(facts, "host.cpu"), first(facts, "stack.torch")
     known: dict[str, Any] = {
         "cpus": cpu.get("usable"),
         "ranks": local_ranks(facts),
@@ -50,6 +50,8 @@ def context_of(facts: Sequence[Fact]) -> Context:
         gpus=int(found) if isinstance(found, int) else None,
         gpu_ids=uuids if uuids and len(uuids) == found else None,
         archs=tuple(archs) or None,
+        cut=frozenset(str(fact.get("variable")) for fact in of_kind(facts, "env.setting") if fact.get("cut")),
+        versions={name: str(value) for name, value in (("nccl", torch.get("nccl")), ("torch", torch.get("version"))) if value},
         absent=frozenset(str(fact.get("variable")) for fact in of_kind(facts, "env.setting") if fact.get("absent")),
         facts={name: value for name, value in known.items() if value is not None},
     )

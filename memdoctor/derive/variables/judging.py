@@ -27,25 +27,32 @@ def judge_variables(settings: Mapping[str, str], context: Context | None = None,
             verdict = judge_name(name, value, table)
             verdicts += [verdict] if verdict is not None else []
             continue
-        found, seen = _judge(name, value, entry, context)
+        found, seen = _judge(name, value, entry, context, table)
         verdicts += found
         if seen is not None:
             read[name] = seen
     return verdicts + _contradictions(settings, read, context, table, verdicts)
 
 
-def _judge(name: str, value: str, entry: Mapping[str, Any], context: Context) -> tuple[list[Verdict], str | None]:
+def _judge(name: str, value: str, entry: Mapping[str, Any], context: Context, table: Table) -> tuple[list[Verdict], str | None]:
     """The verdicts on one variable, and what its value is read as."""
+    library, have = _library(name, context)
     if entry.get("never"):
         if entry.get("meant"):
             return [Verdict(name, value, "misspelt", f"nothing reads {name}", meant=entry["meant"])], None
         return [Verdict(name, value, "unknown", "nothing ever read it", use=entry.get("use"))], None
+    if entry.get("since") and have and have < _version(entry["since"]):
+        text = f"{library} reads it from {entry['since']} on; {context.versions[library.lower()]} is installed"
+        return [Verdict(name, value, "unknown", text, use=entry.get("before"))], None
+    if "gone" in entry and have and have < _version(entry["gone"]):
+        return [], None
     if "gone" in entry:
         return [Verdict(name, value, "removed", f"it has had no effect since {entry['gone']}", use=entry.get("use"))], None
     verdicts = []
-    if entry.get("now"):
+    new = _library(entry["now"], context)[1] if entry.get("now") else ()
+    if entry.get("now") and not (new and new < _version(table.entries.get(entry["now"], {}).get("since"))):
         verdicts.append(Verdict(name, value, "renamed", "the old name is still read, with a warning", meant=entry["now"]))
-    if not value and entry["type"] != "gpus":
+    if (not value and entry["type"] != "gpus") or name in context.cut:
         return verdicts, None
     placed = place(name, value, entry, context)
     read, verdict = placed or (allocator if entry["type"] == "allocator" else READERS[entry["type"]])(name, value, entry)
@@ -56,6 +63,17 @@ def _judge(name: str, value: str, entry: Mapping[str, Any], context: Context) ->
         if entry["type"] == "path":
             verdicts += _file(name, value, entry, context)
     return verdicts, read
+
+
+def _library(name: str, context: Context) -> tuple[str, tuple[int, ...]]:
+    """Whose variable it is, and that one's version; () where it is not known."""
+    library = "NCCL" if name.startswith("NCCL_") else "torch" if name.startswith(("TORCH_", "PYTORCH_")) else ""
+    return library, _version(context.versions.get(library.lower()))
+
+
+def _version(text: Any) -> tuple[int, ...]:
+    match = re.match(r"\d+(?:\.\d+)*", str(text or ""))
+    return tuple(int(part) for part in match[0].split(".")) if match is not None else ()
 
 
 def _costs(name: str, value: str, read: str, entry: Mapping[str, Any]) -> list[Verdict]:
@@ -102,6 +120,9 @@ def _derived(read: Mapping[str, str], context: Context) -> dict[str, Any]:
     local, threads = _number(read.get("LOCAL_WORLD_SIZE")) or _number(context.facts.get("ranks")), _number(read.get("OMP_NUM_THREADS"))
     if local and threads:
         derived["threads_wanted"] = local * threads
+    sockets = [_number(read.get(name)) for name in ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")]
+    if sockets[0] and sockets[1]:
+        derived["sockets_wanted"] = sockets[0] * sockets[1]
     return derived
 
 

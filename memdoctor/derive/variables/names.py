@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +16,14 @@ SHORTEST = 8  # characters of a name below which two wrong letters prove nothing
 
 def judge_name(name: str, value: str, table: Table) -> Verdict | None:
     """The verdict on a name that the tables do not hold; None where it may well be somebody else's."""
+    bare = re.sub(r"^\s*(?:(?:export|set|declare -x)\s+)?|\s+$", "", name)
+    if bare != name and bare in table.entries:
+        text = f"the name that is read is {name!r}: NCCL's files hold name=value alone"
+        return Verdict(name, value, "misspelt", text, meant=bare)
     if name.startswith(table.foreign):
         return None
+    if name.startswith("NCCL_") and f"TORCH_{name}" in table.entries:
+        return Verdict(name, value, "misspelt", f"nothing reads {name}", meant=f"TORCH_{name}")
     meant = nearest(name, real_names(table))
     if meant is not None:
         return Verdict(name, value, "misspelt", f"nothing reads {name}", meant=meant)

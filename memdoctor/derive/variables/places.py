@@ -44,7 +44,7 @@ def filtered(name: str, value: str, have: Sequence[str] | None, what: str) -> Re
         return value, Verdict(name, value, "no_interface", f"{text}; there are: {names}")
     if not negated and not exact:
         for part in parts:
-            more = [one for one in have if one.startswith(part) and one != part]
+            more = [one for one in have if one.startswith(part) and one not in parts]
             if part in have and more:
                 text = f"it is the beginning of {', '.join(more)}, too, and these are taken as well"
                 return value, Verdict(name, value, "read_otherwise", text, read=",".join([part, *more]), meant=f"={value}")
@@ -71,9 +71,13 @@ def gpus(name: str, value: str, context: Context) -> Read:
         hidden = "it hides every GPU from CUDA"
         return "0", Verdict(name, value, "device_list", hidden, read="0") if context.gpus else None
     seen: list[str] = []
+    numbered = _is_number(value.split(",")[0].strip())
     for number, part in enumerate(part.strip() for part in value.split(",")):
         if not _GPU.fullmatch(part):
             text = f"{part!r} is no GPU: the list ends there, after {number} of {value.count(',') + 1}"
+            return str(number), Verdict(name, value, "device_list", text, read=str(number))
+        if _is_number(part) is not numbered:
+            text = f"numbers and names of GPUs cannot be mixed: the list ends before {part}, after {number} of {value.count(',') + 1}"
             return str(number), Verdict(name, value, "device_list", text, read=str(number))
         if part.lstrip("-").isdigit() and (part.startswith("-") or (context.gpus is not None and int(part) >= context.gpus)):
             if part == "-1" and number == 0:
@@ -86,6 +90,10 @@ def gpus(name: str, value: str, context: Context) -> Read:
             return "0", Verdict(name, value, "device_list", f"GPU {part} is named twice: CUDA then shows none", read="0")
         seen.append(part)
     return str(len(seen)), None
+
+
+def _is_number(part: str) -> bool:
+    return part.lstrip("-").isdigit()
 
 
 def archs(name: str, value: str, context: Context) -> Read:

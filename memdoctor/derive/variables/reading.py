@@ -24,6 +24,8 @@ _YES, _NO = (*_TRUE, "on", "enable", "enabled"), (*_FALSE, "off", "disable", "di
 def c_number(name: str, value: str, entry: Entry) -> Read:
     """As strtoll(value, NULL, 0) reads it: base by prefix, what follows is cut off, no number is 0."""
     match = _C_NUMBER.match(value)
+    if match is None and _number_for(value, entry) == "0":  # a word for "off" does what it says
+        return "0", limits(name, value, 0, entry)
     if match is None:
         return "0", Verdict(name, value, "read_otherwise", _words_as_zero(value), read="0", meant=_number_for(value, entry))
     number = int(match[2], 16 if match[2][1:2] in ("x", "X") else 8 if match[2].startswith("0") and len(match[2]) > 1 else 10)
@@ -166,6 +168,9 @@ def limits(name: str, value: str, number: int, entry: Entry) -> Verdict | None:
         reach = f"{low} to {high}" if low is not None and high is not None else f"{low} and more" if low is not None else f"up to {high}"
         unit = f" {entry['unit']}" if entry.get("unit") else ""
         return Verdict(name, value, "ignored", f"it is outside {reach}{unit}", read=str(number))
+    if entry.get("multiple") and number % entry["multiple"]:
+        near = max(low or 0, number // entry["multiple"] * entry["multiple"])
+        return Verdict(name, value, "ignored", f"it is no multiple of {entry['multiple']}", read=str(number), meant=str(near))
     return None
 
 

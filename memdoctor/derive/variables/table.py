@@ -19,7 +19,8 @@ class Context:
     """What else is known of the host and the job; None where it is not, and then nothing is concluded from it.
 
     ``interfaces`` and ``devices`` are names of network interfaces and RDMA devices; ``gpus`` the number of GPUs, ``gpu_ids`` their UUIDs;
-    ``absent`` the variables whose file is not there; ``facts`` numbers and words that contradictions may ask for (arch, tp, cp, fsdp,
+    ``absent`` the variables whose file is not there, ``cut`` those of which only the beginning of the value is known; ``versions`` those of the
+    libraries (nccl, torch), by which names come and go; ``facts`` numbers and words that contradictions may ask for (arch, tp, cp, fsdp,
     nodes, cpus, zero_stage, ...).
     """
 
@@ -29,6 +30,8 @@ class Context:
     gpu_ids: tuple[str, ...] | None = None
     archs: tuple[str, ...] | None = None
     absent: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
+    versions: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -22,7 +22,7 @@ _SLURM = (
 )  # fmt: skip
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY", re.I)
 _SLIP = re.compile(r"[A-Za-z][A-Za-z0-9_]{7,40}")
-LONGEST = 1000  # characters of a value
+LONGEST = 16_384  # characters of a value; what is longer is kept in part, and not judged
 
 
 def probe(notes: Notebook, request: Request) -> None:
@@ -81,6 +81,7 @@ def conf_lines(text: str) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def _note(notes: Notebook, name: str, value: str, source: str, line: int | None, environ: Mapping[str, str]) -> None:
+    cut = len(value) > LONGEST
     value = value[:LONGEST]
     absent = value.startswith("/") and not os.path.exists(value) and "%" not in value
     notes.add(
@@ -92,4 +93,5 @@ def _note(notes: Notebook, name: str, value: str, source: str, line: int | None,
         value=value,
         from_=source,
         absent=True if absent else None,
+        cut=True if cut else None,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from memdoctor.derive.variables import Context, judge_variables
@@ -108,6 +111,18 @@ TOKENIZERS_PARALLELISM=false
 DS_ACCELERATOR=cuda
 DEEPSPEED_TIMEOUT=60
 MASTER_ADDR=node-01 MASTER_PORT=29500
+NCCL_IB_DISABLE=false
+NCCL_P2P_DISABLE=off
+NCCL_NTHREADS=256
+NCCL_BUFFSIZE=2147483647
+NCCL_SOCKET_NTHREADS=8 NCCL_NSOCKS_PERTHREAD=8
+NCCL_IB_HCA=mlx5_1,mlx5_10,mlx5_0
+NCCL_LAUNCH_MODE=PARALLEL
+PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:20.5
+PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:11
+PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0
+PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.999
+CUDA_VISIBLE_DEVICES=GPU-30000000,GPU-20000000
 RANK=7 WORLD_SIZE=8 LOCAL_RANK=7 LOCAL_WORLD_SIZE=8
 NVIDIA_VISIBLE_DEVICES=all
 HOME=/root
@@ -141,7 +156,12 @@ CUDA_MAX_CONNECTIONS=1 | misspelt CUDA_DEVICE_MAX_CONNECTIONS
 OMP_NUM_THREAD=8 | misspelt OMP_NUM_THREADS
 MASTER_ADDRESS=node-01 | misspelt MASTER_ADDR
 NVTE_FLASH_ATTENTION=0 | misspelt NVTE_FLASH_ATTN
+NCCL_HEARTBEAT_TIMEOUT_SEC=1800 | misspelt TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC
+NCCL_TRACE_BUFFER_SIZE=2000 | misspelt TORCH_NCCL_TRACE_BUFFER_SIZE
+NCCL_DUMP_ON_TIMEOUT=1 | misspelt TORCH_NCCL_DUMP_ON_TIMEOUT
+NCCL_NAN_CHECK=1 | misspelt TORCH_NCCL_NAN_CHECK
 # read otherwise than meant
+PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:-1 | read_otherwise 18446744073709551615
 NCCL_P2P_DISABLE=true | read_otherwise 0 -> 1
 NCCL_IB_DISABLE=True | read_otherwise 0 -> 1
 NCCL_IB_DISABLE=yes | read_otherwise 0 -> 1
@@ -177,6 +197,16 @@ CUDA_DEVICE_ORDER=pci_bus_id | ignored -> PCI_BUS_ID
 OMP_NUM_THREADS=0 | ignored
 OMP_NUM_THREADS=auto | ignored
 CUBLAS_WORKSPACE_CONFIG=4096:8 | ignored -> :4096:8
+NCCL_NTHREADS=100 | ignored -> 96
+NCCL_NTHREADS=500 | ignored -> 480
+NCCL_LL128_NTHREADS=130 | ignored -> 128
+NCCL_BUFFSIZE=4294967296 | ignored
+PYTORCH_CUDA_ALLOC_CONF=,max_split_size_mb:128 | ignored -> max_split_size_mb:128
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,,max_split_size_mb:128 | ignored -> expandable_segments:True,max_split_size_mb:128
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,, | refused -> expandable_segments:True
+PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:1.0 | refused
+PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:99999999999999999999 | refused
+PYTORCH_CUDA_ALLOC_CONF=pinned_num_register_threads:3 | refused
 NCCL_ALGO=Rign | refused -> Ring
 NCCL_ALGO=allreduces:ring | refused -> allreduce
 NCCL_PROTO=LL64 | refused
@@ -213,6 +243,7 @@ NCCL_P2P_LEVEL=LOC | leftover
 NCCL_P2P_LEVEL=0 | leftover
 NCCL_DEBUG=INFO | leftover
 NCCL_DEBUG=TRACE | leftover
+NCCL_LAUNCH_MODE=GROUP | leftover
 CUDA_LAUNCH_BLOCKING=1 | leftover
 TORCH_DISTRIBUTED_DEBUG=DETAIL | leftover
 TORCH_DISTRIBUTED_DEBUG=detail | leftover
@@ -241,10 +272,13 @@ CUDA_VISIBLE_DEVICES=0,1,1 | device_list 0
 CUDA_VISIBLE_DEVICES= | device_list 0
 CUDA_VISIBLE_DEVICES=-1 | device_list 0
 CUDA_VISIBLE_DEVICES=0;1 | device_list 0
+CUDA_VISIBLE_DEVICES=0,GPU-30000000 | device_list 1
+CUDA_VISIBLE_DEVICES=GPU-30000000,1 | device_list 1
 CUDA_VISIBLE_DEVICES=cuda:0 | device_list 0
 CUDA_VISIBLE_DEVICES=GPU-99999999 | device_list 0
 NCCL_TOPO_FILE=/etc/topo.xml | no_file
 # against each other
+NCCL_SOCKET_NTHREADS=16 NCCL_NSOCKS_PERTHREAD=8 | contradiction
 NCCL_P2P_DISABLE=0 NCCL_MIN_CTAS=16 NCCL_MAX_CTAS=8 | contradiction
 NCCL_DEBUG=WARN NCCL_DEBUG_SUBSYS=NET | contradiction
 NCCL_DEBUG_SUBSYS=NET | contradiction
@@ -340,6 +374,52 @@ def test_there_are_enough_cases_of_both_sorts() -> None:
 def test_against_what_the_job_is(settings: dict[str, str], facts: dict[str, object], problem: str | None) -> None:
     verdicts = judge_variables(settings, Context(facts=facts))
     assert [verdict.problem for verdict in verdicts] == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "versions", "problem", "use"),
+    [
+        ({"PYTORCH_ALLOC_CONF": "expandable_segments:True"}, {"torch": "2.4.0+cu121"}, "unknown", "PYTORCH_CUDA_ALLOC_CONF"),
+        ({"PYTORCH_ALLOC_CONF": "expandable_segments:True"}, {"torch": "2.9.0"}, None, None),
+        ({"NCCL_RAS_ENABLE": "0"}, {"nccl": "2.18.5"}, "unknown", None),
+        ({"NCCL_RAS_ENABLE": "0"}, {"nccl": "2.24"}, None, None),
+        ({"NCCL_RAS_ENABLE": "0"}, {"torch": "2.4.0"}, None, None),  # the version of NCCL is not known
+        ({"NCCL_WORK_FIFO_DEPTH": "64"}, {"nccl": "2.21.5"}, None, None),  # it was still read then
+        ({"NCCL_WORK_FIFO_DEPTH": "64"}, {"nccl": "2.22.3"}, "removed", "NCCL_WORK_FIFO_BYTES"),
+        ({"NCCL_MAX_NCHANNELS": "8"}, {"nccl": "2.16.2"}, None, None),  # the new name came with 2.17
+        ({"NCCL_MAX_NCHANNELS": "8"}, {"nccl": "2.17.1"}, "renamed", None),
+        ({"NCCL_ASYNC_ERROR_HANDLING": "3"}, {"torch": "2.1.2", "nccl": "2.18.1"}, None, None),
+        ({"NCCL_ASYNC_ERROR_HANDLING": "3"}, {"torch": "2.4.0", "nccl": "2.20.5"}, "renamed", None),
+        ({"TORCH_NCCL_ASYNC_ERROR_HANDLING": "3"}, {"torch": "2.1.2"}, "unknown", "NCCL_ASYNC_ERROR_HANDLING"),
+    ],
+)
+def test_names_come_and_go(settings: dict[str, str], versions: dict[str, str], problem: str | None, use: str | None) -> None:
+    verdicts = judge_variables(settings, Context(versions=versions))
+    assert [verdict.problem for verdict in verdicts] == ([problem] if problem else [])
+    assert [verdict.use for verdict in verdicts] == ([use] if problem else [])
+
+
+ALLOCATOR = [json.loads(line) for line in (Path(__file__).parents[2] / "data" / "allocator_settings.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("value", "taken"), ALLOCATOR, ids=lambda value: value if isinstance(value, str) else "")
+def test_the_allocator_takes_what_torch_takes(value: str, taken: bool) -> None:
+    """Recorded from torch 2.13 (torch._C._accelerator_setAllocatorSettings), for the options that a build for CPUs reads, too."""
+    verdicts = judge_variables({"PYTORCH_CUDA_ALLOC_CONF": value})
+    assert any(verdict.problem == "refused" for verdict in verdicts) is not taken
+
+
+def test_lines_of_a_file_that_hold_more_than_a_name() -> None:
+    for name in ("export NCCL_ALGO", "NCCL_ALGO ", " NCCL_ALGO", "set NCCL_ALGO"):
+        (verdict,) = judge_variables({name: "Ring"})
+        assert (verdict.problem, verdict.meant) == ("misspelt", "NCCL_ALGO")
+    assert judge_variables({"export SOMETHING": "1"}) == []
+
+
+def test_a_value_that_is_known_in_part_is_not_judged() -> None:
+    value = "expandable_segments:Tr"
+    assert judge_variables({"PYTORCH_CUDA_ALLOC_CONF": value}, Context(cut=frozenset({"PYTORCH_CUDA_ALLOC_CONF"}))) == []
+    assert judge_variables({"PYTORCH_CUDA_ALLOC_CONF": value})
 
 
 def test_nothing_is_concluded_from_what_is_not_known() -> None:

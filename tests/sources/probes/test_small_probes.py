@@ -155,3 +155,15 @@ def test_a_program_that_is_not_there() -> None:
 @pytest.mark.parametrize("code", ["import sys; sys.exit(3)"])
 def test_an_exit_code(code: str) -> None:
     assert run(code).ended() == "it ended with code 3"
+
+
+def test_a_long_value_is_judged_whole_or_not_at_all() -> None:
+    from memdoctor.derive.machine import derive_machine
+
+    long = "roundup_power2_divisions:[" + ",".join(f"{1 << (number % 16)}:2" for number in range(200)) + "],max_split_size_mb:512"
+    for value, cut in ((long, None), (long + ",foo:" + "x" * 20_000, True)):
+        book = Notebook("variables", "here")
+        variables.probe(book, Request(environ={"PYTORCH_CUDA_ALLOC_CONF": value}))
+        (fact,) = book.facts
+        assert fact.get("cut") is cut
+        assert not [one for one in derive_machine(book.facts) if one.kind == "env.variable"]
