@@ -332,6 +332,13 @@ def consumer_cards(made: Job) -> None:
         rank.nvls, rank.shm, rank.network, rank.cards = None, frozenset(range(made.per)), "Socket", 0
 
 
+def consumer_cards_on_roce(made: Job) -> None:
+    """As consumer_cards, with a network card that their driver does not let near them."""
+    consumer_cards(made)
+    for rank in made.ranks:
+        rank.network, rank.cards, rank.gdr = "IB", 1, False
+
+
 def one_card(made: Job) -> None:
     """One network card for eight GPUs bears two channels."""
     made.channels = 2
@@ -387,6 +394,7 @@ HEALTHY: tuple[tuple[Callable[[Job], None], tuple[tuple[tuple[int, int, int], in
     (pcie_halves, (((2, 12, 12), 1), ((2, 18, 3), 2), ((2, 29, 2), 2))),
     (bridged_pairs, (((2, 17, 1), 1), ((2, 23, 4), 2))),
     (consumer_cards, (((2, 7, 8), 1), ((2, 21, 5), 2))),
+    (consumer_cards_on_roce, (((2, 23, 4), 2),)),
     (one_card, (((2, 20, 5), 2), ((2, 26, 2), 4))),
     (elastic_fabric, (((2, 12, 12), 2), ((2, 24, 3), 4))),
     (far_half, (((2, 19, 3), 4),)),

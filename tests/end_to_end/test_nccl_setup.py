@@ -70,3 +70,37 @@ def test_it_does_not_matter_how_the_lines_are_spread_over_files(fault: Fault, na
     report = diagnose_logs([str(tmp_path)])
     root = next(diagnosis for diagnosis in report.diagnoses if diagnosis.cause == report.root_cause)
     assert ({root.cause}, root.ranks) == (causes, tuple(sorted(ranks)))
+
+
+def test_the_set_up_of_a_tensor_parallel_group_that_waits_for_one_process(tmp_path: Path) -> None:
+    """The job's own communicator is complete, so all ranks are known; in a later one of the second machine one process does not take part."""
+    made = job((2, 24, 3), seed=5, machines=2)
+    made.style, made.trains = "plain", False
+    lines = [text_of(made)]
+    for rank in made.ranks:
+        if rank.number == 13:
+            continue
+        comm = (
+            f"{rank.host}:{rank.pid}:{rank.pid + 500} [{rank.local}] NCCL INFO ncclCommSplit comm 0x77{rank.number:03x} rank {rank.local} nranks 8 cudaDev {rank.local} "
+            f"nvmlDev {rank.local} busId {rank.bus} parent 0x55d1{rank.number:04x}c0 splitCount 2 color {rank.number // 8} key {rank.local}"
+        )
+        lines.append(f"{comm}- Init START\n")
+        if rank.number < 8:
+            lines.append(f"{comm} - Init COMPLETE\n")
+    report = _diagnose("".join(lines), tmp_path)
+    (found,) = report.diagnoses
+    assert (found.rule, found.ranks) == ("hang/setup_stopped", (13,))
+
+
+def test_ranks_within_parts_of_the_job_are_not_taken_for_its_own(tmp_path: Path) -> None:
+    """Only tensor-parallel groups were set up: every machine has its ranks 0 to 7."""
+    made = job((2, 24, 3), seed=5, machines=2)
+    text = "".join(
+        f"{rank.host}:{rank.pid}:{rank.pid + 500} [{rank.local}] NCCL INFO ncclCommInitRankConfig comm 0x77{rank.number:03x} rank {rank.local} nranks 8 "
+        f"cudaDev {rank.local} nvmlDev {rank.local} busId {rank.bus} commId 0xaa{rank.number // 8} - Init {word}\n"
+        for rank in made.ranks
+        for word in ("START", "COMPLETE")
+    )
+    failure = f"{made.ranks[13].host}:{made.ranks[13].pid}:900 [5] misc/socket.cc:483 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+    report = _diagnose(text + failure, tmp_path)
+    assert [found.ranks for found in report.diagnoses] == [()]

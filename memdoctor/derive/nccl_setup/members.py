@@ -46,9 +46,8 @@ def members_of(facts: Sequence[Fact]) -> list[Member]:
     for fact in facts:
         addresses.setdefault(fact.host, set()).update(filter(None, [fact.fields.get("address")]))
     for fact in facts:
-        rank = fact.rank if fact.rank is not None else fact.fields.get("of_rank")
         machine = (fact.host or "", (fact.fields.get("address") or "") if len(addresses[fact.host]) > 1 else "")
-        latest[(fact.host, fact.fields.get("of_pid"))] = Member(fact, rank, machine)
+        latest[(fact.host, fact.fields.get("of_pid"))] = Member(fact, fact.rank, machine)
     return sorted(latest.values(), key=lambda member: (member.rank is None, member.rank or 0, member.fact.seq))
 
 

@@ -72,6 +72,8 @@ def gdr_off(members: Sequence[Member]) -> list[Fact]:
     if not without:
         return []
     if len(without) == len(asked):
+        if any(member.edges_of("shm") for member in members) and not any(member.edges_of("p2p") for member in members):
+            return []  # cards that cannot even reach each other: consumer models, which have no GPUDirect, either
         guilty = [member for member in without if str(member.network).startswith("IB")]
     else:
         with_ = {member.gpu for member in asked if member.edges_of("net_gdr")}

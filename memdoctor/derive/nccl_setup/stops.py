@@ -71,8 +71,11 @@ def _alone(waiting: Sequence[Member], members: Sequence[Member]) -> bool:
 
 def _tell(waiting: Sequence[Member], own: Sequence[Member], members: Sequence[Member], status: Ended, world: int | None) -> list[Fact]:
     sure = status in ("failed", "killed")
-    size = max([world or 0, *(member.open_size or member.world_size or 0 for member in own)])
-    missing = _missing(own, size)
+    size = max(member.open_size or member.world_size or 0 for member in own)
+    job = max([world or 0, *(member.world_size or 0 for member in members)])
+    part = 0 < size < job
+    size = size if part else job
+    missing = [] if part else _missing(own, size)
     order = [STAGES.index(_stage(member)) for member in waiting]
     most = max(order)
     if most >= GRAPH:  # the meeting was over for all of them, whatever else a rank had to say since
@@ -92,6 +95,10 @@ def _tell(waiting: Sequence[Member], own: Sequence[Member], members: Sequence[Me
         stage = STAGES[most]
         witness = waiting[0]
         return [_of_missing(witness, rank, {**common, "reason": "missing", "stage": stage}) for rank in missing]
+    elsewhere = _elsewhere(waiting, members, size) if part else []
+    if elsewhere:
+        fields = {**common, "reason": "missing", "stage": STAGES[most]}
+        return [fact_of(member, "nccl.verdict", member.line("comm"), fields) for member in elsewhere]
     told = behind or steps
     reason = "behind" if behind else "all"
     return [
@@ -120,6 +127,17 @@ def _missing(own: Sequence[Member], size: int) -> list[int]:
         block = ranks[0] // per_machine * per_machine
         absent += [rank for rank in range(block, min(block + per_machine, size)) if rank not in heard]
     return sorted(set(absent))
+
+
+def _elsewhere(waiting: Sequence[Member], members: Sequence[Member], size: int) -> list[Member]:
+    """Processes that have not begun a communicator of a part of the job, where the others on their machine wait for it."""
+    found: list[Member] = []
+    for machine in {member.machine for member in waiting}:
+        here = [member for member in members if member.machine == machine]
+        idle = [member for member in here if not _waits(member)]
+        if idle and len(here) % size == 0 and len(idle) < size:
+            found += idle
+    return found
 
 
 def _rank(member: Member) -> int | None:
