@@ -16,7 +16,7 @@ from memdoctor.model import Check, Diagnosis, Fact, InputFile, Report, Run, Skip
 from memdoctor.resources import rules_dir
 from memdoctor.sources.probes.collect import PROBES, Collected, chosen, collect
 from memdoctor.sources.probes.request import Request
-from memdoctor.sources.saved import read_saved
+from memdoctor.sources.saved import one_a_node, read_saved
 
 PROBE_SOURCES = frozenset({"probe"})
 NODES = "nodes"  # the check that several nodes are alike
@@ -47,10 +47,12 @@ def judge_saved(
 ) -> Report:
     """What is wrong with the machines whose facts were saved, and which of them is not like the others.
 
-    Raises InputError for a file that holds no saved facts, RuleError for a broken rule.
+    A file that cannot be used is a skip; two of one node count as one, and of each check the later one. Raises InputError where no file holds
+    saved facts, RuleError for a broken rule.
     """
-    saved = read_saved(paths)
+    files, unusable = read_saved(paths)
     names = set(chosen(only))
+    saved, doubled = one_a_node(files)
     hosts = _distinct([one.host for one in saved])
     many = len(saved) > 1
     facts: list[Fact] = []
@@ -63,7 +65,13 @@ def judge_saved(
         skips += [replace(skip, reason=f"{host}: {skip.reason}" if many else skip.reason) for skip in one.skips if skip.source in names]
     ran = tuple(name for name in PROBES if name in names and any(name in one.ran for one in saved))
     expect = expect_gpus if expect_gpus is not None else next((one.expect_gpus for one in saved if one.expect_gpus is not None), None)
-    return _judge(tuple(one.input for one in saved), facts, _merged(skips, many), ran, len(saved), expect, rules_dirs, ignore)
+    told = (*_merged(skips, many), *unusable, *doubled)
+    looked = [
+        host
+        for one, host in zip(saved, hosts, strict=True)
+        if {"variables"} <= names & set(one.ran) and not any("env.setting" in skip.kinds for skip in one.skips)
+    ]
+    return _judge(tuple(one.input for one in files), facts, told, ran, len(saved), expect, rules_dirs, ignore, looked)
 
 
 def _judge(
@@ -75,9 +83,10 @@ def _judge(
     expect: int | None,
     rules_dirs: Sequence[Folder],
     ignore: Sequence[str],
+    looked: Sequence[str] = (),
 ) -> Report:
     base = load([rules_dir(), *rules_dirs])
-    known = derive_machine(facts, expect_gpus=expect)
+    known = derive_machine(facts, expect_gpus=expect, looked=looked)
     rules = tuple(rule for rule in base.rules if not any(fnmatchcase(rule.id, glob) or fnmatchcase(rule.cause, glob) for glob in ignore))
     judged = judge(rules, known, versions=_versions(known), skips=_unseen(skips, ran), sources=PROBE_SOURCES)
     related, sources = survey(judged.findings)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from memdoctor import catalog
@@ -30,8 +32,11 @@ class Saved:
     expect_gpus: int | None = None
 
 
-def read_saved(paths: Sequence[str]) -> list[Saved]:
-    """The files of ``paths``; a folder stands for the .json files in it. Raises InputError, naming file and fault."""
+def read_saved(paths: Sequence[str]) -> tuple[list[Saved], list[Skip]]:
+    """The files of ``paths``, and a skip for each that cannot be used; a folder stands for the .json files in it.
+
+    Raises InputError, naming file and fault, where none can be used.
+    """
     files: list[str] = []
     for path in paths:
         if os.path.isdir(path):
@@ -41,7 +46,51 @@ def read_saved(paths: Sequence[str]) -> list[Saved]:
             files += inside
         else:
             files.append(path)
-    return [_read(path) for path in dict.fromkeys(files)]
+    saved: list[Saved] = []
+    faults: list[InputError] = []
+    for path in dict.fromkeys(files):
+        try:
+            saved.append(_read(path))
+        except InputError as error:
+            faults.append(error)
+    if not saved:
+        raise faults[0]
+    return saved, [Skip("saved facts", str(fault)) for fault in faults]
+
+
+def one_a_node(files: Sequence[Saved]) -> tuple[list[Saved], list[Skip]]:
+    """Files of one node as one, and a skip that says so: of each check the later file counts.
+
+    Machines of one name are several where their GPUs are different ones.
+    """
+    nodes: list[list[Saved]] = []
+    for file in files:
+        for node in nodes:
+            if node[0].host == file.host and not _are_others(node[-1], file):
+                node.append(file)
+                break
+        else:
+            nodes.append([file])
+    skips = [
+        Skip("saved facts", f"{node[0].host} has {len(node)} files; of each check the later one counts, {node[-1].input.path} the last")
+        for node in nodes
+        if len(node) > 1
+    ]
+    return [reduce(_over, node) for node in nodes], skips
+
+
+def _are_others(one: Saved, other: Saved) -> bool:
+    first, second = ({fact.get("uuid") for fact in saved.facts if fact.get("uuid")} for saved in (one, other))
+    return bool(first and second and not first & second)
+
+
+def _over(one: Saved, later: Saved) -> Saved:
+    """``later``, with what it did not look at from ``one``."""
+    facts = tuple(fact for fact in one.facts if fact.origin.source.removeprefix("probe.") not in later.ran)
+    skips = tuple(skip for skip in one.skips if skip.source not in later.ran)
+    expect = later.expect_gpus if later.expect_gpus is not None else one.expect_gpus
+    ran = tuple(dict.fromkeys((*one.ran, *later.ran)))
+    return replace(later, facts=facts + later.facts, skips=skips + later.skips, ran=ran, expect_gpus=expect)
 
 
 def _read(path: str) -> Saved:

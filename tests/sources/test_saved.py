@@ -37,7 +37,7 @@ def test_what_is_written_is_read() -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        (saved,) = read_saved([write(Path(folder), text)])
+        ((saved,), _) = read_saved([write(Path(folder), text)])
     assert (saved.host, saved.ran, saved.expect_gpus, saved.skips) == ("node-01", ("host", "gpu"), 8, tuple(skips))
     assert [(fact.kind, dict(fact.fields), fact.origin, fact.host) for fact in saved.facts] == [
         (fact.kind, dict(fact.fields), fact.origin, fact.host) for fact in facts
@@ -45,7 +45,7 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_computed_fields_are_there_again(tmp_path: Path) -> None:
-    (saved,) = read_saved([write(tmp_path, GOOD)])
+    ((saved,), _) = read_saved([write(tmp_path, GOOD)])
     assert saved.facts[0].get("free_share") == pytest.approx(1024 / 67108864)
     assert saved.ran == ("host",)
 
@@ -105,4 +105,4 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(changed(host=name)))
     (tmp_path / "notes.txt").write_text("not looked at")
-    assert [saved.host for saved in read_saved([str(tmp_path), str(tmp_path / "a.json")])] == ["a", "b"]
+    assert [saved.host for saved in read_saved([str(tmp_path), str(tmp_path / "a.json")])[0]] == ["a", "b"]

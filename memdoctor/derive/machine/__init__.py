@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from memdoctor.derive.machine.facts import by_host
@@ -27,13 +27,16 @@ DERIVED = {
 }
 
 
-def derive_machine(facts: Sequence[Fact], *, expect_gpus: int | None = None) -> tuple[Fact, ...]:
-    """``facts`` of one or several hosts, completed from the tables, and what is derived from them; ``seq`` is numbered anew."""
+def derive_machine(facts: Sequence[Fact], *, expect_gpus: int | None = None, looked: Collection[str] = ()) -> tuple[Fact, ...]:
+    """``facts`` of one or several hosts, completed from the tables, and what is derived from them; ``seq`` is numbered anew.
+
+    ``looked`` are hosts whose variables were looked at, though they may have none.
+    """
     result: list[Fact] = []
     for own in by_host(facts).values():
         own = name_xids(complete_cpu(complete_gpus(own, expect_gpus)))
         result += [*own, *compare_stack(own), *verdicts(own)]
-    result += differences(result)
+    result += differences(result, looked)
     return tuple(_numbered(result))
 
 

@@ -6,19 +6,24 @@ What must be alike is listed here. A difference that only follows from another o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from memdoctor import units
+from memdoctor import catalog, units
 from memdoctor.derive.machine.facts import by_host, derived, first, of_kind
 from memdoctor.model import Fact, Origin
+from memdoctor.records import record
 
 # Variables that differ from rank to rank or from node to node by their nature.
 _OWN = (
     "RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_JOB_GPUS", "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "NCCL_HOSTID", "TORCHELASTIC_ERROR_FILE", "NCCL_DEBUG_FILE",
+    "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "NCCL_HOSTID", "TORCHELASTIC_ERROR_FILE", "NCCL_DEBUG_FILE", "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_TOPOLOGY_ADDR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR", "TORCH_HOME", "TRITON_CACHE_DIR",
+    "TORCHINDUCTOR_CACHE_DIR", "PYTORCH_KERNEL_CACHE_PATH", "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_ASSETS_CACHE", "HF_MODULES_CACHE",
+    "HF_XET_CACHE", "TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 )  # fmt: skip
+_ONE_FOR_ALL = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")  # with these no two nodes may differ
+MOST_PARTS = 4  # values that are listed where no one is the usual
 SOURCE = "probe.nodes"  # no probe by itself: what comes out when several nodes are judged together
 NEAR = 0.03  # two sizes that differ by less are of one kind: firmware keeps a little of the RAM for itself
 _PACKAGES = (
@@ -37,7 +42,7 @@ _PACKAGES = (
 )
 # what -> what it makes superfluous
 _IMPLIES = {
-    "GPU count": ("interconnect",),
+    "GPU count": ("interconnect", "visible GPUs"),
     "GPU model": ("GPU memory", "GPU power limit", "GPU clock limit", "NVLinks of a GPU", "GPU architecture"),
     "driver": ("CUDA of the driver",),
     "torch": ("NCCL", "cuDNN", "CUDA of torch", "nvidia-nccl", "nvidia-cudnn", "triton"),
@@ -48,12 +53,16 @@ _IMPLIES = {
 Show = Callable[[Any], str]
 
 
-def differences(facts: Sequence[Fact]) -> list[Fact]:
-    """A ``node.difference`` for each node, or GPU of a node, that differs from most of the others."""
-    hosts = by_host(facts)
+def differences(facts: Sequence[Fact], looked: Collection[str] = ()) -> list[Fact]:
+    """A ``node.difference`` for each node, or GPU of a node, that differs from most of the others, and one where they fall into even parts.
+
+    ``looked`` are hosts whose variables were looked at, though they may have none.
+    """
+    hosts: dict[str, Sequence[Fact]] = {host: [] for host in looked}
+    hosts.update(by_host(facts))
     found = [fact for own in hosts.values() for fact in _among_gpus(own)]
     if len(hosts) > 1:
-        found += _among_nodes(hosts)
+        found += _among_nodes(hosts, looked)
     return found
 
 
@@ -92,44 +101,88 @@ def readings(facts: Sequence[Fact]) -> dict[str, Any]:
         "RDMA firmware": _most([fact.get("firmware") for fact in rdma]),
     }
     values.update({name: packages.get(name) or ("not installed" if "torch" in packages else None) for name in _PACKAGES})
-    settings = {str(fact.get("variable")): fact.get("value") for fact in of_kind(facts, "env.setting")}
-    values.update({f"${name}": value for name, value in settings.items() if name not in _OWN})
+    settings = {str(fact.get("variable")): str(fact.get("value") or "") for fact in of_kind(facts, "env.setting")}
+    host = str(facts[0].host or "") if facts else ""
+    own = {
+        name: value.replace(host, "<host>") if host and host in value and name not in _ONE_FOR_ALL else value
+        for name, value in settings.items()
+    }
+    values.update({f"${name}": value for name, value in own.items() if name not in _OWN})
+    values["visible GPUs"] = _visible(settings.get("CUDA_VISIBLE_DEVICES"), values["GPU count"])
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _among_nodes(hosts: Mapping[str, Sequence[Fact]]) -> list[Fact]:
+@record
+class _Parts:
+    """Who has which value, the most frequent first."""
+
+    groups: tuple[tuple[Any, tuple[str, ...]], ...]
+
+    @property
+    def even(self) -> bool:
+        """True where no value is the usual one: it must be the most frequent by itself, and that of at least half."""
+        sizes = [len(members) for _, members in self.groups]
+        return sizes[0] == sizes[1] or 2 * sizes[0] < sum(sizes)
+
+    @property
+    def odd(self) -> frozenset[str]:
+        return frozenset(member for _, members in self.groups[0 if self.even else 1 :] for member in members)
+
+
+def _among_nodes(hosts: Mapping[str, Sequence[Fact]], looked: Collection[str]) -> list[Fact]:
     known = {host: readings(facts) for host, facts in hosts.items()}
-    looked = {host for host, facts in hosts.items() if of_kind(facts, "env.setting")}
-    odd: dict[str, list[tuple[str, Any, Any, int]]] = {}  # what -> (host, value, usual value, how many have it)
+    seen = {host for host, facts in hosts.items() if host in looked or of_kind(facts, "env.setting")}
+    found, bare = _without_variables(known, seen)
+    parts: dict[str, _Parts] = {}
     for what in dict.fromkeys(name for values in known.values() for name in values):
         values = {host: own[what] for host, own in known.items() if what in own}
-        if what.startswith("$"):  # a variable that a host has not set is a value, too
-            values = {host: own.get(what, "not set") for host, own in known.items() if host in looked}
-        for host, value, usual, number in _odd(values):
-            odd.setdefault(what, []).append((host, value, usual, number))
-    found = []
-    for what, entries in odd.items():
-        for host, value, usual, number in entries:
-            if any(what in _IMPLIES.get(other, ()) and host in {entry[0] for entry in odd[other]} for other in odd):
-                continue
-            alike = sorted(entry[0] for entry in entries if entry[1] == value)
-            value_shown, usual_shown, variable = _show(value), _show(usual), what.startswith("$")
-            where = "environment" if variable else "saved facts"
-            text = f"{_label(what)} is {value_shown}; {number} others: {usual_shown}"
-            origin = Origin(SOURCE, f"{host}: {where}", None, text)
-            found.append(
-                derived(
-                    "node.difference", replace(hosts[host][0], origin=origin, event=""), what=_label(what), value=value_shown, usual=usual_shown,
-                    nodes=_listed(alike), number=len(alike), others=number, scope="variables" if variable else "nodes",
-                )
-            )  # fmt: skip
+        variable = what.startswith("$")
+        if variable:  # a variable that a host has not set is a value, too
+            values = {host: own.get(what, "not set") for host, own in known.items() if host in seen and host not in bare}
+        one = _parts(values)
+        if one is None or (variable and _label(what) not in _ONE_FOR_ALL and len(values) > 2 and len(one.groups) == len(values)):
+            continue  # where each node has another value, it is its own by nature
+        parts[what] = one
+    for what, one in parts.items():
+        implied = {host for other, its in parts.items() if what in _IMPLIES.get(other, ()) for host in its.odd}
+        variable = what.startswith("$")
+        scope, where = ("variables", "environment") if variable else ("nodes", "saved facts")
+        if one.even:
+            if not one.odd <= implied:
+                text = "; ".join(f"{_show(value)} on {_listed(members)}" for value, members in one.groups[:MOST_PARTS])
+                text += f"; {len(one.groups) - MOST_PARTS} more values" if len(one.groups) > MOST_PARTS else ""
+                found.append(_difference(None, where, f"{_label(what)}: {text}", what=_label(what), value=text, scope=f"{scope}, even"))
+            continue
+        usual, members = one.groups[0]
+        for value, alike in one.groups[1:]:
+            shown = {"what": _label(what), "value": _show(value), "usual": _show(usual), "others": len(members), "scope": scope}
+            for host in alike:
+                if host not in implied:
+                    text = f"{_label(what)} is {_show(value)}; {len(members)} others: {_show(usual)}"
+                    found.append(_difference(host, where, text, nodes=_listed(alike), number=len(alike), **shown))
     return found
 
 
-def _odd(values: Mapping[str, Any]) -> list[tuple[str, Any, Any, int]]:
-    """The hosts whose value is not the usual one: the most frequent, of equals the one that comes first."""
-    if len(values) < 2:
-        return []
+def _without_variables(known: Mapping[str, Mapping[str, Any]], seen: Collection[str]) -> tuple[list[Fact], frozenset[str]]:
+    """Nodes to which none of the variables came that the others have: told once, and not for each variable."""
+    counts = {host: sum(name.startswith("$") for name in known[host]) for host in sorted(seen)}
+    bare = [host for host, count in counts.items() if count == 0]
+    others = [count for count in counts.values() if count]
+    if not bare or len(bare) >= len(others) or min(others) < 2:
+        return [], frozenset()
+    usual = Counter(others).most_common(1)[0][0]
+    more = {"what": "environment variables", "value": "none", "usual": str(usual), "others": len(others), "scope": "environment"}
+    text = f"none of the {usual} variables that {len(others)} others have"
+    return [_difference(host, "environment", text, nodes=_listed(bare), number=len(bare), **more) for host in bare], frozenset(bare)
+
+
+def _difference(host: str | None, where: str, text: str, **fields: Any) -> Fact:
+    origin = Origin(SOURCE, f"{host}: {where}" if host is not None else where, None, text)
+    return Fact("node.difference", catalog.with_computed("node.difference", fields), origin, host=host)
+
+
+def _parts(values: Mapping[str, Any]) -> _Parts | None:
+    """Who has which value; None where all are alike."""
     groups: list[tuple[Any, list[str]]] = []
     for host, value in sorted(values.items()):
         for usual, members in groups:
@@ -138,16 +191,22 @@ def _odd(values: Mapping[str, Any]) -> list[tuple[str, Any, Any, int]]:
                 break
         else:
             groups.append((value, [host]))
-    if len(groups) == 1:
-        return []
-    usual, members = max(groups, key=lambda group: len(group[1]))
-    return [(host, value, usual, len(members)) for value, hosts in groups if value is not usual for host in hosts]
+    if len(groups) < 2:
+        return None
+    return _Parts(tuple((value, tuple(members)) for value, members in sorted(groups, key=lambda group: -len(group[1]))))
 
 
 def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, Size) and isinstance(other, Size):
         return abs(one - other) <= NEAR * max(abs(one), abs(other))
     return bool(one == other)
+
+
+def _visible(listed: str | None, found: Any) -> int | None:
+    """How many GPUs CUDA shows; which ones may differ from node to node."""
+    if not isinstance(found, int) or listed is None:
+        return found if isinstance(found, int) else None
+    return min(found, len([part for part in listed.split(",") if part.strip()]))
 
 
 class Size(float):
@@ -200,29 +259,31 @@ LOWERED = 0.95  # of the card's own power limit: below it gpu/power_limit names 
 
 def _among_gpus(facts: Sequence[Fact]) -> list[Fact]:
     gpus = of_kind(facts, "gpu.device")
-    odd: dict[str, list[tuple[str, Any, Any, int]]] = {}
+    parts: dict[str, _Parts] = {}
     for what, (field, shape) in _GPU_READINGS.items():
         if field == "power_limit" and any((gpu.get("power_share") or 1.0) < LOWERED for gpu in gpus):
             continue
-        values = {str(number): shape(gpu.get(field)) for number, gpu in enumerate(gpus) if gpu.get(field) is not None}
-        odd[what] = _odd(values)
+        one = _parts(
+            {str(gpu.fields.get("gpu", place)): shape(gpu.get(field)) for place, gpu in enumerate(gpus) if gpu.get(field) is not None}
+        )
+        if one is not None:
+            parts[what] = one
+    by_number = {str(gpu.fields.get("gpu", place)): gpu for place, gpu in enumerate(gpus)}
     found = []
-    for what, entries in odd.items():
-        for number, value, usual, count in entries:
-            if any(what in _IMPLIES.get(other, ()) and number in {entry[0] for entry in odd[other]} for other in odd):
-                continue
-            gpu = gpus[int(number)]
-            found.append(
-                derived(
-                    "node.difference",
-                    gpu,
-                    what=what,
-                    value=_show(value),
-                    usual=_show(usual),
-                    gpu=gpu.get("gpu"),
-                    number=1,
-                    others=count,
-                    scope=f"GPUs of {gpu.host}",
-                )
-            )
+    for what, one in parts.items():
+        implied = {number for other, its in parts.items() if what in _IMPLIES.get(other, ()) for number in its.odd}
+        if one.even:
+            if not one.odd <= implied:
+                text = "; ".join(f"{_show(value)} on GPU {_listed(members)}" for value, members in one.groups[:MOST_PARTS])
+                scope = f"GPUs of {gpus[0].host}"
+                found.append(derived("node.difference", gpus[0], what=what, value=text, scope=scope))
+            continue
+        usual, members = one.groups[0]
+        for value, odd in one.groups[1:]:
+            for number in odd:
+                if number in implied:
+                    continue
+                gpu = by_number[number]
+                shown = {"what": what, "value": _show(value), "usual": _show(usual), "gpu": gpu.get("gpu")}
+                found.append(derived("node.difference", gpu, number=1, others=len(members), scope=f"GPUs of {gpu.host}", **shown))
     return found

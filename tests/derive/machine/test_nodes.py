@@ -148,10 +148,82 @@ def test_equal_odd_nodes_are_told_together(cluster: Path) -> None:
 
 
 def test_two_nodes_are_compared_too(tmp_path: Path) -> None:
+    """Neither is the odd one, and none is left out."""
     save(tmp_path, 0)
-    save(tmp_path, 1, **{"$NCCL_PROTO": "Simple"})
-    (only,) = told(tmp_path)
-    assert only[1] == "NCCL_PROTO: Simple on node-01, not set on 1 others"
+    save(tmp_path, 1, **{"$NCCL_PROTO": "Simple", "gpu.driver.driver": "575.57.08"})
+    assert told(tmp_path) == [
+        ("env/skew_split", "NCCL_PROTO: not set on node-00; Simple on node-01", ()),
+        ("env/skew_split", "driver: 570.86.10 on node-00; 575.57.08 on node-01", ()),
+    ]
+    report = judge_saved([str(tmp_path)])
+    assert (report.confidence, report.action, report.hosts_to_exclude) == ("possible", "fix-config", ())
+
+
+def test_even_parts(tmp_path: Path) -> None:
+    for number in range(8):
+        odd = {"gpu.driver.driver": "575.57.08"} if number % 2 else {}
+        save(tmp_path, number, **odd)
+    values = "570.86.10 on node-00, node-02, node-04, node-06; 575.57.08 on node-01, node-03, node-05, node-07"
+    assert told(tmp_path) == [("env/skew_split", f"driver: {values}", ())]
+
+
+def test_no_value_of_most_nodes(tmp_path: Path) -> None:
+    for number in range(7):
+        save(tmp_path, number, **{"$NCCL_IB_TIMEOUT": ("20", "22", "23")[number % 3]})
+    ((rule, message, hosts),) = told(tmp_path)
+    assert (rule, hosts) == ("env/skew_split", ())
+    assert message.startswith("NCCL_IB_TIMEOUT: 20 on node-00, node-03, node-06; 22 on node-01, node-04; 23")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HF_HOME", "/local/{}/hf"), ("CUDA_CACHE_PATH", "/local/{}"), ("TORCH_EXTENSIONS_DIR", "/scratch/{}"), ("CUDA_VISIBLE_DEVICES", "GPU-{:04d}0000"),
+        ("NCCL_TOPO_FILE", "/etc/topo-{}.xml"), ("NCCL_GRAPH_FILE", "/scratch/node-{:02d}/graph.xml"), ("NCCL_DEBUG_FILE", "/local/node-{:02d}.log"),
+    ],
+)  # fmt: skip
+def test_what_each_node_has_of_its_own(tmp_path: Path, variable: str, value: str) -> None:
+    for number in range(4):
+        shown = value.format(number) if variable != "CUDA_VISIBLE_DEVICES" else ",".join(f"GPU-{number:04d}{gpu:04d}" for gpu in range(8))
+        save(tmp_path, number, **{f"${variable}": shown})
+    assert [rule for rule, _, _ in told(tmp_path) if rule.startswith("env/skew")] == []
+
+
+def test_an_address_that_no_two_nodes_share(tmp_path: Path) -> None:
+    for number in range(3):
+        save(tmp_path, number, **{"$MASTER_ADDR": f"node-{number:02d}"})
+    assert [rule for rule, _, _ in told(tmp_path)] == ["env/skew_split"]
+
+
+def test_a_node_that_shows_fewer_gpus(cluster: Path) -> None:
+    save(cluster, 11, **{"$CUDA_VISIBLE_DEVICES": "0,1,2,3"})
+    assert told(cluster) == [("env/skew", "visible GPUs: 4 on node-11, 8 on 63 others", ("node-11",))]
+
+
+def test_a_fix_holds_the_value_of_one_host(cluster: Path) -> None:
+    save(cluster, 3, **{"$NCCL_ASYNC_ERROR_HANDLING": "3"})
+    save(cluster, 4, **{"$NCCL_ASYNC_ERROR_HANDLING": "1"})
+    commands = [fix.command or "" for each in judge_saved([str(cluster)]).diagnoses for fix in each.fixes]
+    assert "unset NCCL_ASYNC_ERROR_HANDLING; export TORCH_NCCL_ASYNC_ERROR_HANDLING=3" in commands
+    assert not any("3,1" in command or "1,3" in command for command in commands)
+
+
+def test_a_node_that_has_lost_all_its_variables(cluster: Path) -> None:
+    host, facts = node(9)
+    kept = [fact for fact in facts if fact.kind != "env.setting"]
+    (cluster / f"{host}.json").write_text(facts_file.render(host, kept, [], ["host", "gpu", "python", "variables", "network"]))
+    assert told(cluster) == [("env/skew_environment", "environment variables: none on node-09, 5 on 63 others", ("node-09",))]
+
+
+def test_a_file_that_cannot_be_used_costs_itself_alone(cluster: Path) -> None:
+    (cluster / "node-07.json").write_text('{"schema_version": 1, "host":')
+    (cluster / "report.json").write_text("[]")
+    report = judge_saved([str(cluster)])
+    assert report.diagnoses == ()
+    assert len(report.inputs) == 63
+    assert [skip.reason.split(": ")[0] for skip in report.skips if skip.source == "saved facts"] == [
+        str(cluster / "node-07.json"), str(cluster / "report.json"),
+    ]  # fmt: skip
 
 
 def test_a_node_whose_variables_were_not_looked_at_differs_in_nothing(cluster: Path) -> None:
@@ -161,11 +233,25 @@ def test_a_node_whose_variables_were_not_looked_at_differs_in_nothing(cluster: P
     assert told(cluster) == []
 
 
-def test_one_host_named_twice(tmp_path: Path) -> None:
+def test_two_files_of_one_node_are_one_node(tmp_path: Path) -> None:
     host, facts = node(1)
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(facts_file.render(host, facts, [], ["host", "gpu", "python", "variables", "network"]))
+    save(tmp_path, 2)
     odd = [replace(fact, fields={**fact.fields, "driver": "575.57.08"}) if fact.kind == "gpu.driver" else fact for fact in facts]
-    (tmp_path / "c.json").write_text(facts_file.render(host, odd, [], ["host", "gpu", "python", "variables", "network"]))
+    (tmp_path / "c.json").write_text(facts_file.render(host, [fact for fact in odd if fact.kind.startswith("gpu.")], [], ["gpu"]))
+    report = judge_saved([str(tmp_path)])
+    assert [each.message for each in report.diagnoses] == ["driver: 575.57.08 on node-01; 570.86.10 on node-02"]
+    assert [skip.reason for skip in report.skips] == [
+        f"node-01 has 3 files; of each check the later one counts, {tmp_path / 'c.json'} the last"
+    ]
+
+
+def test_two_nodes_of_one_name(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        _, facts = node(number, **({"gpu.driver.driver": "575.57.08"} if number == 3 else {}))
+        (tmp_path / f"{number}.json").write_text(
+            facts_file.render("localhost", facts, [], ["host", "gpu", "python", "variables", "network"])
+        )
     (only,) = told(tmp_path)
-    assert only[1] == "driver: 575.57.08 on node-01#3, 570.86.10 on 2 others"
+    assert only[1] == "driver: 575.57.08 on localhost#3, 570.86.10 on 2 others"
