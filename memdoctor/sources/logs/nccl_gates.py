@@ -14,4 +14,4 @@ SAMPLED_GATES = tuple(map(Gate, (
     b" via P2P/", b" via SHM/", b" via NET/", b" via direct shared memory", b"NCCL INFO Trees [0]", b"NCCL INFO Connected ", b" coll channels, ",
     b" localRanks ", b"NVLS multicast support is ",
 )))  # fmt: skip
-WEIGHT = 0.005  # of one such line, towards the number from which on a part is enough: 100,000, the set-up of a thousand ranks
+WEIGHT = 0.01  # of one such line, towards the number from which on a part is enough: 50,000, the set-up of several hundred ranks
