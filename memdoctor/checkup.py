@@ -26,10 +26,11 @@ __all__ = ["PROBES", "Collected", "InputError", "Request", "examine", "judge_mac
 
 def examine(request: Request, *, only: Sequence[str] = ()) -> Collected:
     """Run the probes. Raises InputError for a name that is no check, or an interpreter that is not there."""
-    from memdoctor.sources.probes.python import interpreter
+    from memdoctor.sources.probes.python import verify
 
-    interpreter(request.python)
-    return collect(chosen(only), request)
+    names = chosen(only)
+    silent = verify(request.python, request.environ, request.timeout) if {"python", "kernels"} & set(names) else ""
+    return collect(names, replace(request, silent=silent))
 
 
 def judge_machine(collected: Collected, *, rules_dirs: Sequence[Folder] = (), ignore: Sequence[str] = ()) -> Report:
@@ -146,11 +147,14 @@ def _checks(
         reasons = [skip.reason for skip in skips if skip.source == name]
         if name == NODES:
             lines[name] = f"{hosts} nodes"
+        partly = any(skip.source == name and _NEEDS.get(name, set()) & set(skip.kinds) for skip in skips)
         seen = any(fact.origin.source == PROBE + name for fact in facts)
         if worst < 2:
             found.append(((worst, place), Check(name, "wrong", lines.get(name, ""), own)))
         elif (not seen and reasons) or (reasons and not _NEEDS.get(name, set()) <= {fact.kind for fact in facts}):
             found.append(((2, place), Check(name, "skipped", "; ".join(dict.fromkeys(reasons)), own)))
+        elif partly and hosts == 1:  # the half that was looked at is no reason for a tick
+            found.append(((2, place), Check(name, "skipped", "; ".join(dict.fromkeys([*reasons, *filter(None, [lines.get(name)])])), own)))
         else:
             found.append(((3, place), Check(name, "ok", lines.get(name) or EMPTY.get(name, ""), own)))
     return tuple(check for _, check in sorted(found, key=lambda pair: pair[0]))

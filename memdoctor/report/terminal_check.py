@@ -92,4 +92,6 @@ def _sum(report: Report) -> str:
     nodes = f" on {len(report.inputs)} nodes" if len(report.inputs) > 1 else ""
     looked = len(report.checks) - skipped
     rest = f"; {skipped} could not be looked at" if skipped else ""
+    if not looked and not found:
+        return f"Nothing could be looked at{nodes}."
     return f"{found or 'Nothing wrong found'} in {plural(looked, 'check')}{nodes}{rest}."

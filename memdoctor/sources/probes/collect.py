@@ -80,7 +80,8 @@ def collect(names: Sequence[str], request: Request) -> Collected:
         asking = threads.get("gpu") or _start(gpus, request, gpu.probe)
         asking.join((request.timeout or gpu.LIMIT) + GRACE)
         answers = not asking.is_alive() and not any(fact.get("name") in ("no_answer", "crashed") for fact in gpus.facts)
-        request = replace(request, cuda=answers, busy=_busy(gpus) if answers else None)
+        known = sum(fact.kind == "gpu.device" for fact in gpus.facts)
+        request = replace(request, cuda=answers, busy=_busy(gpus) if answers else None, gpus=known)
         thread = _start(stack or kernels or gpus, request, lambda _, request: python.probe(stack, kernels, request), kernels)
         threads.update({name: thread for name in ("python", "kernels") if name in books})
     facts: list[Fact] = []

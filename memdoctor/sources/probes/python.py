@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ _PACKAGES = {
     "attention": "torch",
     "devices": "torch",
 }
+OLDEST = (3, 7)  # what inside.py is written for
+ANSWER = 10.0  # seconds for `python --version`
 MOST_STARTS = 6  # of the child: each stage that kills it costs one
 
 
@@ -55,6 +59,33 @@ def interpreter(given: str | None) -> str:
     return path
 
 
+def verify(given: str | None, environ: Mapping[str, str], timeout: float | None = None) -> str:
+    """Why that interpreter cannot be looked into; "" where it can. Raises InputError where it is no Python, or one that is too old.
+
+    It is asked for its version alone, which harms nothing whatever program it is: a file of Python must not be handed to a shell.
+    """
+    if given is None:
+        return ""
+    path, limit = interpreter(given), min(ANSWER, timeout or ANSWER)
+    try:
+        done = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environ),
+            timeout=limit, check=False, start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"{path} --version was not answered within {limit:g} s"
+    except (OSError, ValueError) as error:
+        raise InputError(f"--python {given}: it cannot be started ({getattr(error, 'strerror', None) or error})") from error
+    text = done.stdout[:10_000].decode("utf-8", "replace")
+    match = re.search(r"^Python (\d+)\.(\d+)", text, re.M)
+    if match is None:
+        first = next((line.strip()[:80] for line in text.splitlines() if line.strip()), "nothing")
+        raise InputError(f"--python {given}: this is no Python; `{path} --version` says: {first}")
+    if (int(match[1]), int(match[2])) < OLDEST:
+        raise InputError(f"--python {given}: {match[0]}; memdoctor looks into Python {OLDEST[0]}.{OLDEST[1]} and later")
+    return ""
+
+
 def limit_of(request: Request) -> float:
     """Seconds that both checks together may take."""
     return request.timeout or (BUILD_LIMIT if request.build else LIMIT)
@@ -63,10 +94,17 @@ def limit_of(request: Request) -> float:
 def probe(stack: Notebook | None, kernels: Notebook | None, request: Request) -> None:
     """Fill ``stack``, ``kernels`` or both with one import of torch."""
     python = interpreter(request.python)
+    if request.silent:
+        for book, kinds in ((stack, STACK_KINDS), (kernels, KERNEL_KINDS)):
+            if book is not None:
+                book.skip(request.silent, *kinds)
+        return
     stages = [*(STACK_STAGES if stack is not None else ()), *(KERNEL_STAGES if kernels is not None else ())]
     books = {"stack": stack, "kernel": kernels}
     run_ = _Run(python, request, books)
     run_.go([*(stage for stage in _FIRST if stage not in stages), *stages])
+    if kernels is not None and request.gpus:
+        run_.tell_untried(kernels)
 
 
 class _Run:
@@ -76,6 +114,7 @@ class _Run:
         self.python, self.request, self.books = python, request, books
         self.installed: dict[str, str] = {}
         self.broken: set[str] = set()
+        self.sees: int | None = None  # GPUs that torch sees
         self.limit = limit_of(request)
         self.deadline, self.begun = time.monotonic() + self.limit, time.time()
 
@@ -121,6 +160,21 @@ class _Run:
         limit = max(0.5, self.deadline - time.monotonic())
         return run([self.python, "-B", str(Path(__file__).with_name("inside.py")), json.dumps(options)], timeout=limit, environ=environ)
 
+    def tell_untried(self, book: Notebook) -> None:
+        """Kernels that ran on the CPU alone, on a host with GPUs, say nothing of the GPUs."""
+        ran = [fact for fact in book.facts if fact.kind == "kernel.run"]
+        if not ran or any(fact.get("device") == "cuda" for fact in ran):
+            return
+        if self.sees is None:
+            reason = "it is not known what torch sees of them"
+        elif self.sees == 0:
+            reason = "torch sees none"
+        elif self.request.busy is None:
+            reason = "it is not known whether one is free"
+        else:
+            reason = "none is free"
+        book.skip(f"nothing was run on a GPU: {reason}", *KERNEL_KINDS)
+
     def _unlock(self) -> None:
         """A build of ours that was ended must not leave its lock to the next job."""
         if self.request.build:
@@ -137,6 +191,8 @@ class _Run:
                 self._failed(str(line["failed"]), line)
 
     def _note(self, kind: str, fields: dict[str, Any], path: str, excerpt: str) -> None:
+        if kind == "stack.torch":
+            self.sees = fields.get("devices")
         if kind == "stack.package" and fields.get("state") == "installed":
             self.installed[fields["package"]] = fields.get("version", "")
         if kind == "kernel.run" and fields.get("state") == "skipped":

@@ -14,7 +14,8 @@ class Request:
 
     ``timeout`` is in seconds, for each probe; None leaves each its own. ``root`` stands before every absolute path of the host ("" is the
     host itself). ``build``: extensions may be built. ``busy`` are UUIDs of GPUs on which nothing must be run (None: of no GPU
-    is it known that it is free); ``cuda``: the driver answers, and may be asked through torch, too.
+    is it known that it is free); ``cuda``: the driver answers, and may be asked through torch, too; ``gpus``: how many it counts.
+    ``silent``: why the interpreter is not to be started at all.
     """
 
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -25,3 +26,5 @@ class Request:
     root: str = ""
     busy: tuple[str, ...] | None = None
     cuda: bool = True
+    gpus: int = 0
+    silent: str = ""

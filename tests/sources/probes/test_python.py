@@ -243,3 +243,84 @@ def test_a_real_torch_is_looked_at_in_less_than_two_imports(tmp_path: Path) -> N
     imports = min(seconds([TORCH, "-c", "import torch"]) for _ in range(5))
     checks = min(seconds(check) for _ in range(5))
     assert checks <= 2 * imports
+
+
+def program(folder: Path, text: str, name: str = "python") -> str:
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def check_with(python: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "memdoctor", "check", "--only", "python", "--only", "kernels", "--python", python, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "#!/bin/sh\necho \"$@\" >> {log}\necho 'GNU bash, version 5.2'\n",
+            "this is no Python; `{path} --version` says: GNU bash, version 5.2",
+        ),
+        ('#!/bin/sh\necho "$@" >> {log}\n', "this is no Python; `{path} --version` says: nothing"),
+        ('#!/bin/sh\necho "$@" >> {log}\necho Python 3.6.15\n', "Python 3.6; memdoctor looks into Python 3.7 and later"),
+        ('#!/bin/sh\necho "$@" >> {log}\necho Python 2.7.18 >&2\n', "Python 2.7; memdoctor looks into Python 3.7 and later"),
+        ("\x7fELF garbage", "it cannot be started (Exec format error)"),
+    ],
+)
+def test_what_is_no_python_is_asked_for_its_version_alone(tmp_path: Path, text: str, error: str) -> None:
+    log = tmp_path / "log"
+    path = program(tmp_path, text.replace("{log}", str(log)))
+    done = check_with(path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"memdoctor: --python {path}: {error.replace('{path}', path)}\n"
+    assert not log.exists() or log.read_text() == "--version\n"
+
+
+def test_programs_that_are_here_and_no_python() -> None:
+    for path in ("/bin/true", "/bin/bash", "/bin/sh"):
+        assert check_with(path).returncode == 2
+
+
+def test_an_interpreter_that_does_not_answer_costs_two_checks(tmp_path: Path) -> None:
+    done = check_with(program(tmp_path, "#!/bin/sh\nexec sleep 1000\n"), "--timeout", "1")
+    assert done.returncode == 0
+    assert "--version was not answered within 1 s" in done.stdout
+    assert done.stdout.rstrip().endswith("Nothing could be looked at.")
+
+
+LINES = [
+    {"begin": "packages"}, {"kind": "stack.package", "path": "p", "excerpt": "torch 2.9.0", "fields": {"package": "torch", "version": "2.9.0", "state": "installed"}},
+    {"end": "packages"}, {"begin": "torch"}, {"kind": "stack.torch", "path": "t", "excerpt": "torch", "fields": {"version": "2.9.0", "cuda": "12.8", "available": True, "devices": 8}},
+    {"end": "torch"}, {"begin": "fused_adamw"}, {"kind": "kernel.run", "path": "torch", "excerpt": "", "fields": {"kernel": "torch fused AdamW", "package": "torch", "state": "ok", "device": "cpu"}},
+    {"end": "fused_adamw"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("devices", "busy", "on_gpu", "reason"),
+    [
+        (8, ("GPU-1",), False, "nothing was run on a GPU: none is free"),
+        (8, None, False, "nothing was run on a GPU: it is not known whether one is free"),
+        (0, (), False, "nothing was run on a GPU: torch sees none"),
+        (None, (), False, "nothing was run on a GPU: it is not known what torch sees of them"),
+        (8, (), True, None),
+    ],
+)
+def test_kernels_that_ran_on_no_gpu_are_said_to(tmp_path: Path, devices: int | None, busy: Any, on_gpu: bool, reason: str | None) -> None:
+    from memdoctor.sources.probes import python as probes
+    from memdoctor.sources.probes.notebook import Notebook
+    from memdoctor.sources.probes.request import Request
+
+    lines = json.loads(json.dumps(LINES))
+    lines[4]["fields"]["devices"] = devices
+    if on_gpu:
+        lines.append({**lines[7], "fields": {**lines[7]["fields"], "device": "cuda"}})
+    said = "\n".join(map(json.dumps, [*lines, *({"end": stage} for stage in probes.KERNEL_STAGES)]))
+    path = program(tmp_path, f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+    book = Notebook("kernels", "here")
+    probes.probe(None, book, Request(python=path, environ={"PATH": os.environ["PATH"]}, busy=busy, gpus=8))
+    assert [skip.reason for skip in book.skips] == ([reason] if reason else [])
+    assert all(skip.kinds == ("kernel.run",) for skip in book.skips)
