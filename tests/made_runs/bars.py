@@ -23,7 +23,8 @@ def trainer(trace: Trace, interval: int, rng: random.Random) -> Lines:
     text, total = "", max(trace.iteration)
     quoted, normed = rng.random() < 0.3, rng.random() < 0.75  # of version 5; before 4.38 there was no norm
     normed = normed or (not any(math.isnan(value) for value in trace.loss) and any(math.isnan(value) for value in trace.norm))
-    for _, row in rows(trace, interval):
+    for again, row in rows(trace, interval):
+        text += f"Loading model from /out/checkpoint-{row.iteration - interval}.\n***** Running training *****\n" if again else ""
         value = mean(trace.loss[row.first : row.last])
         loss = 0.0 if math.isnan(value) else round(value, 4)
         norm = "nan" if row.norm is None or math.isnan(row.norm) else f"{row.norm}"
@@ -43,7 +44,8 @@ def trainer(trace: Trace, interval: int, rng: random.Random) -> Lines:
 def lightning(trace: Trace, interval: int, rng: random.Random) -> Lines:
     """One bar, drawn over and over, with the loss behind it."""
     total, text = max(trace.iteration), ""
-    for _, row in rows(trace, interval):
+    for again, row in rows(trace, interval):
+        text += f"\nRestoring states from the checkpoint path at /results/step={row.iteration - interval}.ckpt\n" if again else ""
         loss = number(row.loss, "#.3g" if row.loss < 100 else ".1f")
         text += f"\rEpoch 0: {bar(row, total, f', v_num=3, train_loss={loss}')}]"
         text += "".join("\rValidation DataLoader 0:   0%|          | 0/10 [00:00<?, ?it/s]" for name in row.beats if name == "evaluation")
@@ -67,7 +69,8 @@ def tqdm(trace: Trace, interval: int, rng: random.Random) -> Lines:
     total, end = max(trace.iteration), rng.choice(("\r", "\n"))
     normed, title = rng.random() < 0.5, rng.choice(("", "Training: ", "Steps: "))
     text = ""
-    for _, row in rows(trace, interval):
+    for again, row in rows(trace, interval):
+        text += f"\nResumed from checkpoint: /ckpt/step-{row.iteration - interval}\n" if again else ""
         more = f", loss={number(row.loss, '.4f')}, lr={row.lr:.2e}" + (f", grad_norm={number(row.norm, '.3f')}" if normed else "")
         text += f"{title}{bar(row, total, more)}]{end}"
     return [text]

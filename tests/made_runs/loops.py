@@ -28,7 +28,8 @@ def nemo(trace: Trace, interval: int, rng: random.Random) -> Lines:
 def plain(trace: Trace, interval: int, rng: random.Random) -> Lines:
     waits = trace.data[-1] > 0.2 * trace.ms[-1]
     lines = []
-    for _, row in rows(trace, interval):
+    for again, row in rows(trace, interval):
+        lines += ["Resuming training from out"] if again else []
         lines.append(
             f"iter {row.iteration}: loss {number(row.loss, '.4f')}, time {row.ms:.2f}ms, mfu 31.50%"
             + (f", data_time {row.data:.2f}ms" if waits else "")
@@ -43,11 +44,14 @@ def plain(trace: Trace, interval: int, rng: random.Random) -> Lines:
 def dicts(trace: Trace, interval: int, rng: random.Random) -> Lines:
     """A loop, or a callback of Lightning's, that prints its metrics as a dict."""
     name, rate = rng.choice((("train_loss", "lr"), ("loss", "learning_rate"), ("train/loss", "lr")))
-    return [
-        f"{{'step': {row.iteration}, '{name}': {number(row.loss, '.5f')}, '{rate}': {row.lr:.3e}, 'grad_norm': {number(row.norm, '.4f')}, "
-        f"'step_time': {row.ms / 1000:.4f}" + (f", 'aux_loss': {row.aux:.4f}" if row.aux is not None else "") + "}"
-        for _, row in rows(trace, interval)
-    ]
+    lines = []
+    for again, row in rows(trace, interval):
+        lines += [f"Resuming from checkpoint /ckpt/step-{row.iteration - interval}"] if again else []
+        lines.append(
+            f"{{'step': {row.iteration}, '{name}': {number(row.loss, '.5f')}, '{rate}': {row.lr:.3e}, 'grad_norm': {number(row.norm, '.4f')}, "
+            f"'step_time': {row.ms / 1000:.4f}" + (f", 'aux_loss': {row.aux:.4f}" if row.aux is not None else "") + "}"
+        )
+    return lines
 
 
 def titan(trace: Trace, interval: int, rng: random.Random) -> Lines:

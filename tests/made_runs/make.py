@@ -23,7 +23,7 @@ EVENTS: dict[str, Callable[[random.Random, Trace, int], Expected]] = {
     "healthy": losses.nothing, "ramp": losses.ramp, "after_norm": losses.after_norm, "after_rate": losses.after_rate, "after_scale": losses.after_scale,
     "leap": losses.leap, "sudden_nan": losses.sudden_nan, "skipped_nan": losses.skipped_nan, "norm_nan": losses.norm_nan, "spike": losses.spike,
     "collapse": losses.collapse, "plateau": losses.plateau, "resume": losses.resume, "good_resume": losses.good_resume, "experts": losses.experts,
-    "slower": speed.slower, "drift": speed.drift, "periodic": speed.periodic, "evaluations": speed.evaluations, "saves": speed.saves,
+    "slower": speed.slower, "rampup": speed.rampup, "drift": speed.drift, "periodic": speed.periodic, "evaluations": speed.evaluations, "saves": speed.saves,
     "collections": speed.collections, "growth": speed.growth, "loader": speed.loader, "offload": speed.offload, "flushes": speed.flushes,
 }  # fmt: skip
 _ALL = tuple(SHAPES)
@@ -36,7 +36,10 @@ SHAPES_OF: dict[str, tuple[str, ...]] = {
     "after_rate": (*_MEGATRON, "deepspeed", "trainer", "tqdm", "nemo", "dicts"),
     **dict.fromkeys(("after_scale", "skipped_nan", "collapse"), (*_MEGATRON, "deepspeed")),
     "norm_nan": (*_MEGATRON, "deepspeed", "trainer", "dicts", "titan"),
-    **dict.fromkeys(("resume", "good_resume"), (*_MEGATRON, "deepspeed", "nemo", "titan")),
+    **dict.fromkeys(
+        ("resume", "good_resume"), (*_MEGATRON, "deepspeed", "trainer", "lightning", "tqdm", "nemo", "plain", "dicts", "titan")
+    ),
+    "rampup": _MEGATRON,
     "experts": ("megatron_09", "megatron", "deepspeed", "plain", "dicts"),
     **dict.fromkeys(("slower", "drift", "periodic"), _ALL),
     "evaluations": ("deepspeed", "trainer", "lightning", "nemo", "plain", "titan"),
@@ -47,6 +50,16 @@ SHAPES_OF: dict[str, tuple[str, ...]] = {
     "offload": (*_LM, "deepspeed"),
     "flushes": ("deepspeed", "titan"),
 }
+_NOISY = 0.3  # of the runs that begin with lines which only look alarming
+_NOISE = (
+    "/opt/venv/lib/python3.11/site-packages/torch/utils/checkpoint.py:86: UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
+    "  warnings.warn(",
+    "WARNING: could not find the metadata file /ckpt/latest_checkpointed_iteration.txt",
+    "    will not load any checkpoints and will start from random",
+    "node-01:4242:4242 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>",
+    "Using bfloat16 Automatic Mixed Precision (AMP)",
+    "0 errors, 0 failures, loss scale 1.0 at step 0 of the last run",
+)
 _LABELLED = 0.15  # of the runs with one line a step whose launcher puts a label in front of each line
 
 
@@ -57,6 +70,8 @@ def make(event: str, shape: str, interval: int, seed: int) -> MadeRun:
     trace = healthy(rng, rows * interval)
     expected = EVENTS[event](rng, trace, interval)
     lines = SHAPES[shape](trace, interval, rng)
+    if rng.random() < _NOISY:
+        lines = [*rng.sample(_NOISE, rng.randint(1, len(_NOISE))), *lines]
     if shape not in ("trainer", "lightning", "nemo_1", "tqdm") and rng.random() < _LABELLED:
         lines = _labelled(lines, rng)
     return MadeRun("\n".join(lines) + "\n", expected, interval)

@@ -35,7 +35,7 @@ class Megatron:
                 result += [
                     self._iteration(Row(self.trace, row.first, row.first + 1, row.clock - row.ms * (row.last - row.first - 1) / 1000))
                 ]
-            result += [self._iteration(row)]
+            result += [self._iteration(row), *self._beside(row)]
             result += self._memory(row) if self.memory else []
             result += self._timers(row) if self.timers else []
         if self.trace.oom or row is None:
@@ -80,11 +80,11 @@ class Megatron:
             fields.append(f" consumed tokens: {row.iteration * self.batch * 2048:12d}")
         fields.append(f" elapsed time per iteration (ms): {row.ms:.1f}")
         if self.throughput and self.number >= 2:
-            fields.append(f" throughput per GPU (TFLOP/s/GPU): {self.flops / row.ms:.1f}")
+            fields.append(f" throughput per GPU (TFLOP/s/GPU): {self.flops * (row.batch or 64) / 64 / row.ms:.1f}")
         if self.energy and self.number >= 3:
             fields += [f" energy per GPU (J/iter/GPU): {row.ms * 0.6:.1f}", " power per GPU (W/GPU): 600.0"]
         fields.append(f" learning rate: {row.lr:.3E}" if self.number < 2 else f" learning rate: {row.lr:.6E}")
-        fields.append(f" global batch size: {self.batch:5d}")
+        fields.append(f" global batch size: {row.batch or self.batch:5d}")
         fields += self._losses(row)
         fields.append(f" loss scale: {row.scale:.1f}")
         if row.norm is not None:
@@ -94,6 +94,20 @@ class Megatron:
         fields += [f" number of skipped iterations: {row.skipped:3d}", f" number of nan iterations: {row.nan_steps:3d}"]
         stamps = ("", "", " [%Y-%m-%d %H:%M:%S]", " [%Y-%m-%d %H:%M:%S]", " [%Y-%m-%d %H:%M:%S.%f]")
         return row.stamp(stamps[self.number]) + " |".join(fields) + " |"
+
+    def _beside(self, row: Row) -> Lines:
+        """Evaluations and saves: this framework leaves them out of the time of a step."""
+        lines = []
+        for name in row.beats:
+            if name == "evaluation":
+                text = f" validation loss at iteration {row.iteration} | lm loss value: {row.loss:.6E} | lm loss PPL: {math.exp(min(20, row.loss or 1)):.6E} | "
+                lines += ["-" * len(text), text, "-" * len(text)]
+            else:
+                lines += [
+                    f"saving checkpoint at iteration {row.iteration:7d} to /ckpt",
+                    f"  successfully saved checkpoint from iteration {row.iteration:7d} to /ckpt",
+                ]
+        return lines
 
     def _losses(self, row: Row) -> Lines:
         """A mean that is not above 0 is left out; from core 0.17 on a 0 is printed, and that is what a row without a step has."""
@@ -154,9 +168,9 @@ def megatron_deepspeed(trace: Trace, interval: int, rng: random.Random) -> Lines
         norm = f" grad norm: {number(row.norm, '.3f')} |" if row.norm is not None else ""
         lines.append(
             f" iteration {row.iteration:8d}/{total:8d} | consumed samples: {row.iteration * batch:12d} | consumed tokens: {row.iteration * batch * 2048:12d} | "
-            f"elapsed time per iteration (ms): {row.ms:.1f} | learning rate: {row.lr:.3E} | global batch size: {batch:5d} |{loss} loss scale: {row.scale:.1f} |{norm} "
+            f"elapsed time per iteration (ms): {row.ms:.1f} | learning rate: {row.lr:.3E} | global batch size: {row.batch or batch:5d} |{loss} loss scale: {row.scale:.1f} |{norm} "
             f"actual seqlen:  2048 | number of skipped iterations: {row.skipped:3d} | number of nan iterations: {row.nan_steps:3d} | "
-            f"samples per second: {batch / row.ms * 1000:.3f} | tokens per gpu per second (tgs): {batch / row.ms * 128000:.3f} | TFLOPs: {3e5 / row.ms:.2f} |"
+            f"samples per second: {(row.batch or batch) / row.ms * 1000:.3f} | tokens per gpu per second (tgs): {(row.batch or batch) / row.ms * 128000:.3f} | TFLOPs: {3e5 * (row.batch or 64) / row.ms:.2f} |"
         )
         if row.data > 0.2 * row.ms:
             lines.append(

@@ -42,6 +42,10 @@ class Row:
         return mean(self.trace.aux[self.first : self.last]) if self.trace.aux else None
 
     @property
+    def batch(self) -> int | None:
+        return self.trace.batch[self.last - 1] if self.trace.batch else None
+
+    @property
     def beats(self) -> list[str]:
         return [self.trace.beats[i] for i in range(self.first, self.last) if i in self.trace.beats]
 

@@ -16,6 +16,16 @@ def slower(rng: random.Random, trace: Trace, interval: int) -> Expected:
     return Expected(frozenset({"speed.regression"}), onset=at + 1)
 
 
+def rampup(rng: random.Random, trace: Trace, interval: int) -> Expected:
+    """The batch grows, as it was told to, and steps take longer with it."""
+    steps = len(trace.ms)
+    until, parts = int(steps * rng.uniform(0.3, 0.9)), rng.randint(2, 6)
+    trace.batch = [64 * (1 + min(parts, (i // interval * interval) * (parts + 1) // until)) for i in range(steps)]
+    for i in range(steps):
+        trace.ms[i] *= trace.batch[i] / 64
+    return Expected()
+
+
 def drift(rng: random.Random, trace: Trace, interval: int) -> Expected:
     at, factor = middle(rng, trace, 0.1, 0.4), rng.uniform(1.4, 3.0)
     length = len(trace.ms) - at
@@ -26,6 +36,7 @@ def drift(rng: random.Random, trace: Trace, interval: int) -> Expected:
 
 def periodic(rng: random.Random, trace: Trace, interval: int) -> Expected:
     """Every so many steps one takes long, and nothing says why."""
+    trace.beats = {}
     _beat(rng, trace, interval)
     return Expected(note="speed.regression", says="what it does then: unknown")
 
@@ -54,6 +65,7 @@ def _told(rng: random.Random, trace: Trace, interval: int, name: str) -> Expecte
 
 def collections(rng: random.Random, trace: Trace, interval: int) -> Expected:
     """Python's garbage collector, which Megatron-LM runs by hand at an interval of its arguments."""
+    trace.beats = {}
     period = _beat(rng, trace, interval)
     trace.arguments = {"manual_gc": True, "manual_gc_interval": period, "eval_interval": 7 * period, "save_interval": 50 * period}
     return Expected(note="speed.regression", says="what it does then: garbage collection")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 NAN = math.nan
 GIB = 1024.0**3
-COLUMNS = ("loss", "norm", "lr", "scale", "skipped", "ms", "data", "optimizer", "memory", "aux")
+COLUMNS = ("loss", "norm", "lr", "scale", "skipped", "ms", "data", "optimizer", "memory", "aux", "batch")
 
 
 @dataclass
@@ -26,6 +26,7 @@ class Trace:
     memory: list[float]  # allocated bytes after the step
     aux: list[float]  # what balances the load of experts; empty for a dense model
     iteration: list[int]
+    batch: list[int]  # samples of a step; empty where it is the same throughout
     restart: int | None = None  # index of the first step after a resume
     capacity: float = 80 * GIB
     flushes: set[int] = field(default_factory=set)  # indices of steps with an allocator's cache flush
@@ -55,12 +56,18 @@ def healthy(rng: random.Random, steps: int) -> Trace:
     aux = _balance(rng, steps) if rng.random() < 0.2 else []
     return Trace(
         loss, norm, lr, [1.0] * steps, [False] * steps, ms, [value * waiting for value in ms], [value * update for value in ms], memory, aux,
-        list(range(1, steps + 1)),
+        list(range(1, steps + 1)), [], beats=_told(rng, steps) if rng.random() < 0.3 else {},
     )  # fmt: skip
 
 
+def _told(rng: random.Random, steps: int) -> dict[int, str]:
+    """Evaluations or saves now and then, as lines beside the steps."""
+    period = max(1, steps // rng.randint(3, 12))
+    return dict.fromkeys(range(period - 1, steps, period), rng.choice(("evaluation", "checkpoint")))
+
+
 def _losses(rng: random.Random, steps: int) -> list[float]:
-    kind = rng.choice(("scratch", "continued", "tuning"))
+    kind = rng.choice(("scratch", "continued", "tuning", "epochs", "shifted"))
     if kind == "scratch":
         top, floor = rng.uniform(9.5, 12.0), rng.uniform(1.7, 2.6)
         tau, power = steps * rng.uniform(0.005, 0.05), rng.uniform(0.5, 1.0)
@@ -68,6 +75,12 @@ def _losses(rng: random.Random, steps: int) -> list[float]:
     elif kind == "continued":
         level, fall = rng.uniform(1.6, 3.0), rng.uniform(0.0, 0.04)
         curve = [level * (1 - fall * i / steps) for i in range(steps)]
+    elif kind == "epochs":  # each epoch begins lower than the one before it ended
+        level, fall, epochs = rng.uniform(0.9, 2.5), rng.uniform(0.05, 0.25), rng.randint(2, 5)
+        curve = [level * (1 - fall) ** (i * epochs // steps) * (1 - 0.2 * fall * i / steps) for i in range(steps)]
+    elif kind == "shifted":  # other data from some step on
+        level, at, shift = rng.uniform(1.6, 3.0), int(steps * rng.uniform(0.2, 0.9)), rng.uniform(-0.15, 0.05)
+        curve = [level * (1 + (shift if i >= at else 0)) for i in range(steps)]
     else:
         level, fall, tau = rng.uniform(0.8, 2.5), rng.uniform(0.1, 0.5), steps * rng.uniform(0.05, 0.4)
         curve = [level * (1 - fall * (1 - math.exp(-i / tau))) for i in range(steps)]

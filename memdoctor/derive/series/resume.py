@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from memdoctor.derive.series.loss import Losses
 from memdoctor.derive.series.robust import median, noise, spread
@@ -15,6 +16,7 @@ CERTAIN = 6.0  # standard deviations of single lines: what is no chance
 GAP = 0.2  # of the iterations so far that may be missing between the two: a later checkpoint than the log
 ENOUGH = 8  # lines before it that show how far single ones scatter; of fewer only
 HIGH = 0.5  # a loss half as high again counts, that is so in every line after the resume, and
+NEAR = 8  # lines before the resume, and as many after it, that tell the level
 LEAST = 2  # in as many lines at least, before and after
 
 
@@ -42,9 +44,9 @@ def jump(before: Losses, after: Losses) -> Jump | None:
         return None
     if known < ENOUGH and min(after.values) < (1 + HIGH) * max(before.values):
         return None
-    first = bisect_left(before.times, start - 20 * interval)
-    values = before.values[first : first + 40] if len(before.times) - first >= 5 else before.values[-20:]
-    level, sigma = median(values), max(noise(values), 0.5 * spread(values))
+    values = _around(before, start - 20 * interval, 20)
+    near = _around(before, start - NEAR * interval, NEAR)  # further back a loss that falls was higher
+    level, sigma = median(near), max(noise(values), 0.5 * spread(near))
     count = min(FIRST, len(after.values))
     begun = median(after.values[:count])
     if begun - level < max(JUMP * level, CERTAIN * sigma / math.sqrt(count)):
@@ -59,3 +61,9 @@ def jump(before: Losses, after: Losses) -> Jump | None:
     )
     steps = after.times[back] - start if back is not None else None
     return Jump(after.places[0], after.segment.times[after.places[0]], level, begun, back is not None, steps)
+
+
+def _around(losses: Losses, start: float, count: int) -> Sequence[float]:
+    """The losses from iteration ``start`` on, twice ``count`` at most; the last ``count`` where there are hardly any."""
+    first = bisect_left(losses.times, start)
+    return losses.values[first : first + 2 * count] if len(losses.times) - first >= 5 else losses.values[-count:]

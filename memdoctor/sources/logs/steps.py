@@ -157,8 +157,8 @@ class Series:
         iteration = step.get("iteration", NAN)
         if not iteration < MOST_ITERATIONS:
             iteration = step["iteration"] = float(len(table) + 1)
-        elif shape == "bar" and len(table) and table.latest("iteration") == iteration:
-            return int(iteration)  # the same step, drawn again
+        elif shape == "bar" and self._drawn_again(table, step, line):
+            return int(iteration)
         if shape != "megatron" and "skipped" in step:
             step["skipped"] = self._since_before(shape, [step["skipped"]])[0]
         table.add(line, self.time(raw, parse), step)
@@ -166,6 +166,13 @@ class Series:
         self._show(shape, len(table), line, raw, _bad(step))
         self._last[shape] = line, raw
         return int(step.get("bar", iteration))
+
+    def _drawn_again(self, table: Table, step: Step, line: int) -> bool:
+        """True for a bar of the same step: in the same line, or with the same loss. After a resume a step comes again with another one."""
+        if not len(table) or table.latest("iteration") != step["iteration"]:
+            return False
+        loss, before = step.get("loss", NAN), table.latest("loss")
+        return line == self._last["bar"][0] or loss == before or (loss != loss and before != before)
 
     def extend(
         self,
