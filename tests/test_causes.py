@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,8 +15,8 @@ from memdoctor.resources import rules_dir
 from tests.breadth import FIXTURES, Breadth, breadth
 
 BASE = load([rules_dir()])
-LOGS = 980  # entries that fire, and that are quiet: the counts may grow, not fall
-QUIET = 450
+LOGS = 1240  # entries that fire, and that are quiet: the counts may grow, not fall
+QUIET = 520
 # No line of a log shows it.
 NO_LOG = {"nan.kernel": "wrong numbers of a kernel are found by computing them twice, which `memdoctor check` does"}
 # A warning about a run that goes on: nothing ends, so there is nothing that follows from it.
@@ -26,6 +27,11 @@ NO_CASCADE = {
     "loss.*": "the loss itself, printed by one rank",
     "speed.*": "the pace itself",
 }
+# Told by numbers that the run itself prints, the same under any launcher.
+ANY_LAUNCHER = ("balance.*", "gpu.throttle", "loss.*", "speed.*")
+# Minor releases of NCCL of which some log is there: those that pip's torch came with, and those of the clusters' images before.
+NCCL = tuple(f"2.{minor}" for minor in range(4, 31))
+_NCCL = re.compile(r"NCCL version (2\.\d{1,2})\b")
 
 
 @cache
@@ -59,9 +65,22 @@ def test_a_cause_is_shown_in_full(cause: str) -> None:
     assert found.harmless >= 1, found
 
 
+@pytest.mark.parametrize("cause", sorted(BASE.causes - set(NO_LOG)))
+def test_a_cause_is_shown_under_several_launchers(cause: str) -> None:
+    if not any(fnmatchcase(cause, each) for each in ANY_LAUNCHER):
+        assert len(shown()[cause].launchers) >= 2, shown()[cause]
+
+
+def test_every_minor_release_of_nccl_has_its_log() -> None:
+    told = {found[1] for log in FIXTURES.rglob("*.log") for found in _NCCL.finditer(log.read_text(encoding="utf-8", errors="replace"))}
+    assert not set(NCCL) - told
+
+
 def test_what_is_excepted_is_still_so() -> None:
     """An exception that is no longer needed goes."""
     assert not [cause for cause in NO_LOG if shown()[cause].fires]
+    for pattern in ANY_LAUNCHER:
+        assert any(len(each.launchers) < 2 for cause, each in shown().items() if fnmatchcase(cause, pattern)), pattern
     for pattern in NO_CASCADE:
         causes = [cause for cause in BASE.causes if fnmatchcase(cause, pattern)]
         assert causes, pattern
