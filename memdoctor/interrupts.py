@@ -44,6 +44,10 @@ class Interrupts:
         """The answer is out, or what was begun is tidied up: a signal that comes now has nothing left to end."""
         for number in self._watched:
             signal.signal(number, signal.SIG_IGN)
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        exec("")  # Python takes an interrupt that came through an `exec` for one that nobody caught, and would die of it at the end
 
     def _heard(self, number: int, frame: Any) -> None:
         if os.getpid() != self._process:  # a child that has not yet begun its own work

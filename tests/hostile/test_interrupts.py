@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -181,6 +182,14 @@ def test_other_signals_that_end(big: Path, wish: signal.Signals, tmp_path: Path)
     settled(1 if process.returncode == 1 else 130, folder, cache)
 
 
+def test_within_code_that_is_made_at_run_time(tmp_path: Path) -> None:
+    """As dataclasses and named tuples are: Python itself would end of it with a signal, although it was caught."""
+    script = "from memdoctor import cli, entry; cli.main = lambda: exec('raise KeyboardInterrupt'); raise SystemExit(entry.run())"
+    (tmp_path / "made.py").write_text(script)
+    ended = subprocess.run([sys.executable, "-m", "made"], cwd=tmp_path, env=environ(), capture_output=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 def test_what_was_to_be_ignored_stays_so(tmp_path: Path) -> None:
     """``nohup``: who started the command wants it to go on."""
     log = tmp_path / "train.log"
@@ -221,6 +230,37 @@ def test_while_several_processes_read(big: Path, after: float, wish: signal.Sign
             return
         time.sleep(0.1)
     raise AssertionError("a child is left")
+
+
+def marked(mark: str) -> list[str]:
+    """The processes that have ``mark`` in their environment: children, too, that left for a session of their own."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_text())
+    return found
+
+
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, *(pytest.param(number * 0.07, marks=pytest.mark.slow) for number in range(20))])
+def test_while_a_machine_is_checked(after: float, tmp_path: Path) -> None:
+    """Its probes run in children with sessions of their own, which the keyboard does not reach."""
+    mark = f"MARK_OF_A_TEST={tmp_path}"
+    process = subprocess.Popen(
+        command("check", "--format", "json"), env=environ(XDG_CACHE_HOME=str(tmp_path), MARK_OF_A_TEST=str(tmp_path)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    begun(process, after)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.003)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    clean(err)
+    assert process.returncode == 130 or (process.returncode in (0, 1, 2) and json.loads(out)), (process.returncode, err)
+    until = time.monotonic() + 10
+    while marked(mark):
+        assert time.monotonic() < until, marked(mark)
+        time.sleep(0.05)
 
 
 def test_while_standard_input_is_waited_for() -> None:
