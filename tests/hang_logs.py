@@ -13,8 +13,9 @@ LIMIT = 600  # seconds
 VERSIONS = ("1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.6", "2.7", "2.13")
 SIGNALS = ("2.7", "2.13")  # whose ranks tell each other to write their dumps
 STAMPED = ("2.4", "2.6", "2.7", "2.13")
+NAMED = ("2.3", "2.4", "2.6", "2.7", "2.13")  # whose lines name the group
 WORLDS = (8, 16, 24, 32, 64, 128, 256, 512, 1024)
-FAULTS = ("silent", "dead", "late", "operation", "size")
+FAULTS = ("silent", "dead", "late", "operation", "size", "fewer", "more")
 PREFIXES = ("none", "srun", "openmpi", "pdsh")
 PER_NODE = 8
 
@@ -24,7 +25,7 @@ class Hang:
     """A job of ``world`` ranks, ``tp`` of a tensor-parallel group, in which ``culprit`` holds up its group.
 
     ``group``: world or tensor. ``fault``: silent (it is busy and prints nothing), dead (the others exchange signals, it does not answer),
-    late (alive, had not called), operation or size (it called something else). ``told``: how the log tells the size of the job.
+    late (alive, had not called), operation or size (it called something else), fewer or more (it waits in another number of calls). ``told``: how the log tells the size of the job.
     """
 
     world: int
@@ -46,7 +47,7 @@ class Hang:
     def causes(self) -> set[str]:
         return {
             "silent": {"hang.straggler"}, "dead": {"hang.rank_died"}, "late": {"hang.straggler"},
-            "operation": {"hang.desync"}, "size": {"hang.desync"},
+            "operation": {"hang.desync"}, "size": {"hang.desync"}, "fewer": {"hang.desync"}, "more": {"hang.desync"},
         }[self.fault]  # fmt: skip
 
     @property
@@ -164,6 +165,10 @@ class Hang:
                 return self._times_out(LIMIT + 0.01, rank, place, "_ALLGATHER_BASE", 1048576, 48213)
             case "size":
                 return self._times_out(LIMIT + 0.01, rank, place, "ALLREDUCE", 4096, 48213)
+            case "fewer" | "more":
+                return self._times_out(
+                    LIMIT + 0.01, rank, place, "_REDUCE_SCATTER_BASE", 65536, 48213 + (3 if self.fault == "more" else -3)
+                )
             case "late":
                 if self.version in SIGNALS:
                     return self._watches(LIMIT + 1, rank, place, 48212)
@@ -267,8 +272,8 @@ def make(seed: int, *, group: str = "world", lost: float = 0.0, most: int = 1024
         fault = "silent"  # without times nothing tells that it came later
     if fault == "dead" and group == "tensor":
         fault = "silent"
-    if fault == "late" and group == "tensor" and version in SIGNALS:
-        fault = "operation"
+    if fault in ("fewer", "more") and version not in NAMED:
+        fault = "operation"  # nothing tells that these numbers are of one group
     world = rng.choice(worlds)
     old = version in ("1.13", "2.0", "2.1")
     split = rng.random() < 0.3 and world <= 256

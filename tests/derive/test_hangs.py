@@ -1,13 +1,18 @@
-"""The odd one among ranks that timed out, and connections that broke long before, from facts made by hand."""
+"""Who held up the ranks that timed out, limits that were too short, and connections that broke long before, from facts made by hand."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memdoctor.derive.hangs import hang_facts
+from memdoctor.derive.hangs.hosts import Hosts, hosts_of
+from memdoctor.engine.load import load
 from memdoctor.model import Fact, Origin, Stamp
+from memdoctor.resources import rules_dir
+from memdoctor.sources.logs.collect import read_logs
 
 LIMIT = 600.0
 
@@ -121,3 +126,65 @@ class TestShortLimits:
     )
     def test_nothing_of_the_kind(self, name: str, took: float, phase: str) -> None:
         assert self.found([fact("run.took", 0, 100.0, name=name, took=took), *self.waits(phase=phase)]) == []
+
+
+class TestHosts:
+    def known(self, ranks: dict[int, str], nodes: int | None = None) -> Hosts:
+        facts = [Fact("rank.place", {"world_size": 16}, Origin("log", "f", rank), rank, host) for rank, host in ranks.items()]
+        return hosts_of([*facts, *([fact("run.world", None, None, nodes=nodes)] if nodes else [])], 16)
+
+    def test_neighbours_of_known_ranks(self) -> None:
+        hosts = self.known({rank: f"node-{rank // 8}" for rank in range(15)})
+        assert (hosts.of(15), hosts.of(3)) == ("node-1", "node-0")
+
+    def test_the_number_of_nodes_is_told(self) -> None:
+        assert self.known({0: "node-0", 9: "node-1"}, nodes=2).of(12) == "node-1"
+
+    @pytest.mark.parametrize("ranks", [{0: "node-0"}, {0: "node-0", 10: "node-1"}, dict.fromkeys(range(4), "node-0")])
+    def test_few_lines_do_not_tell_the_nodes(self, ranks: dict[int, str]) -> None:
+        assert self.known(ranks).of(5) is None
+
+
+class TestPipelines:
+    """Only messages between stages wait: nobody can be compared, but who says nothing shows."""
+
+    def test_the_silent_stage(self) -> None:
+        world = fact("run.world", None, None, world_size=4, tp=1, pp=4)
+        waits = [timeout(rank, "RECV", pg="5", pg_rank=rank, pg_desc="PIPELINE_MODEL_PARALLEL_GROUP") for rank in (0, 1, 3)]
+        assert [(each.rank, each.fields["name"], each.fields["place"]) for each in hang_facts([world, *waits])] == [(2, "silent", "PP 2")]
+
+    def test_a_stage_in_its_tensor_group_holds_up_the_others(self) -> None:
+        world = fact("run.world", None, None, world_size=16, tp=4, pp=2)
+        own = [timeout(rank, pg="3", pg_rank=rank - 4, pg_desc="TENSOR_MODEL_PARALLEL_GROUP") for rank in (4, 5, 7)]
+        next_stage = [
+            timeout(rank, "COALESCED", seq=40, pg=f"{20 + rank}", pg_rank=1, pg_desc="PIPELINE_MODEL_PARALLEL_GROUP")
+            for rank in (12, 13, 14, 15)
+        ]
+        found = hang_facts([world, *own, *next_stage])
+        assert [(each.rank, each.fields["name"], each.fields["place"]) for each in found] == [(6, "silent", "TP 2, PP 0, DP 1")]
+
+    def test_the_first_to_signal_timed_out_though_its_lines_are_missing(self) -> None:
+        world = fact("run.world", None, None, world_size=4)
+        saw = fact("watchdog.timeout", 0, 10_001.0, name="dump_signal", pg="0", last_enqueued=700, from_rank=2)
+        found = hang_facts([world, saw, timeout(1, pg="0")])
+        assert [(each.rank, each.fields["name"]) for each in found] == [(3, "silent")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[PG 0 Rank 5] Received a timeout signal from this local rank and will start to dump the debug info. Last enqueued NCCL work: 14, last completed NCCL work: 11.",
+        "[PG 0 Rank 5] Received a dump signal from this local rank and will start to dump the debug info. Last enqueued NCCL work: 14, last completed NCCL work: 11.",
+        "[PG 0 Rank 5] Received a global timeout from another rank and will start to dump the debug info. Last enqueued NCCL work: 14, last completed NCCL work: 11.",
+        "[PG 0 Rank 5] Received a global dump signal from rank 3, and will start to dump the debug info. Last enqueued NCCL work: 14, last completed NCCL work: 11.",
+        "[PG 0 (default_pg) Rank 5] First PG on this rank detecting the dump signal through tcpstore.",
+        "[PG ID 0 PG GUID 0(default_pg) Rank 5] Broadcasting signal exception_dump to other ranks via TCPStore.",
+        "[PG ID 0 PG GUID 0(default_pg) Rank 5]  failure detected by watchdog at work sequence id: 12 PG status: last enqueued work: 14, last started work: 12, last completed work: 11",
+        "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, TensorShape=[4, 1024], Timeout(ms)=1800000) ran for 1808499 milliseconds before timing out.",
+    ],
+)  # fmt: skip
+def test_wordings(text: str, tmp_path: Path) -> None:
+    """What torch 1.9 to 2.13 print, by the format strings in its libraries."""
+    (tmp_path / "train.log").write_text(f"[E ProcessGroupNCCL.cpp:607] {text}\n")
+    logs = read_logs([str(tmp_path / "train.log")], load([rules_dir()]).signals)
+    assert [each.fields.get("pg_rank") for each in logs.facts if each.kind == "watchdog.timeout"] == [5]

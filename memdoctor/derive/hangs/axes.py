@@ -9,7 +9,7 @@ from typing import Any
 from memdoctor.model import Fact
 from memdoctor.records import record
 
-MOST_RANKS = 1 << 20  # of a job; a bigger number in a log is no world size
+MOST_RANKS = 1 << 17  # of a job; a bigger number in a log is no world size
 _WORDS = {"TENSOR": "tp", "TP": "tp", "CONTEXT": "cp", "CP": "cp", "DATA": "dp", "DP": "dp", "PIPELINE": "pp", "PP": "pp"}
 # Descriptions of groups that do not name their axes one by one (Megatron-LM's parallel_state; device meshes name theirs mesh_<axis>).
 _NAMED: Mapping[str, frozenset[str]] = {

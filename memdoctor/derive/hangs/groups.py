@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from memdoctor.derive.hangs.axes import Axes, axes_named
+from memdoctor.derive.hangs.axes import MOST_RANKS, Axes, axes_named
 from memdoctor.records import record
 
 Pairs = Mapping[int, int]  # global rank → rank in the group
@@ -22,7 +22,9 @@ def everyone(axes: Axes, seen: Iterable[int]) -> Group:
     """The group of all ranks; of a job whose size nobody tells, up to the highest rank that was seen."""
     if axes.world is not None:
         return Group(tuple(range(axes.world)))
-    return Group(tuple(range(max(seen, default=-1) + 1)), whole=False)
+    ranks = sorted(seen)
+    last = ranks[-1] if ranks else -1
+    return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False)
 
 
 def group_of(pairs: Pairs, desc: str, axes: Axes) -> Group | None:

@@ -21,7 +21,8 @@ class Hosts:
             return None
         first = rank - rank % self._block
         there = {self._known[one] for one in range(first, first + self._block) if one in self._known}
-        return there.pop() if len(there) == 1 else None
+        elsewhere = {host for one, host in self._known.items() if not first <= one < first + (self._block or 0)}
+        return there.pop() if len(there) == 1 and not there & elsewhere else None
 
 
 def hosts_of(facts: Sequence[Fact], world: int | None) -> Hosts:
@@ -37,4 +38,7 @@ def hosts_of(facts: Sequence[Fact], world: int | None) -> Hosts:
             and not (fact.kind == "rank.place" and fact.fields.get("world_size") not in (None, world))
         ):
             known.setdefault(fact.rank, fact.host)
-    return Hosts(known, world, max(nodes, len(set(known.values()))) or None)
+    hosts = set(known.values())
+    if len(hosts) > nodes:  # what few lines tell, such as a launcher's box, does not show how many nodes there are
+        nodes = len(hosts) if world and 2 * len(known) >= world else 0
+    return Hosts(known, world, nodes or None)

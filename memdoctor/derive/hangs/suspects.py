@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memdoctor.derive.collectives.judging import verdicts
 from memdoctor.derive.collectives.lateness import late_ranks
@@ -25,7 +26,7 @@ End = tuple[Knot, Meeting]  # a call that nothing but its own ranks holds up, an
 class Suspect:
     """``name``: silent (said nothing of the time-out), behind (alive, had not called), late (called long after the others), odd (called something
     else than the majority), mixed (likewise, without a majority), extra (called what nobody else called), untold (timed out, in which call is
-    not told), stuck (called like all others, and nothing ends). ``others`` are the suspects beside it; ``sure``: the log names the group.
+    not told), unclear (silent or untold), stuck (called like all others, and nothing ends). ``others`` are the suspects beside it; ``sure``: the log names the group.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Suspect:
     sure: bool = True
     late: float | None = None
     members: int | None = None
+    counts: bool = False  # an odd or mixed one that differs in the number of its call
 
 
 def suspects(shown: Picture, axes: Axes, excused: frozenset[int], aborted: frozenset[int] = frozenset()) -> list[Suspect]:
@@ -49,7 +51,7 @@ def suspects(shown: Picture, axes: Axes, excused: frozenset[int], aborted: froze
     ends = [(knot, knot.meetings[0]) for knot in knots if len(knot.meetings) == 1 and not knot.ranks]
     if not ends:
         return _of_all(shown, axes, excused, aborted)
-    lagging = [suspect for knot, meeting in ends for suspect in (*_lagging(shown, knot, meeting), *_late(shown, knot, meeting))]
+    lagging = [suspect for knot, meeting in ends for suspect in (*_counted(shown, knot, meeting), *_late(shown, knot, meeting))]
     if lagging:
         return lagging
     knot, meeting = _first(ends)
@@ -58,7 +60,9 @@ def suspects(shown: Picture, axes: Axes, excused: frozenset[int], aborted: froze
         return untold
     lacking = [(knot, meeting, ranks) for knot, meeting in ends if (ranks := _missing(shown, meeting, aborted))]
     if lacking:
-        return _silent(shown, lacking, excused)
+        silent = _silent(shown, lacking, excused)
+        either = [] if meeting.since is not None else [one for end in ends for one in _untold(shown, *end)]
+        return _either(silent, either) if silent and either else silent
     if aborted.intersection(rank for _, meeting in ends for rank in meeting.unseen):
         return []  # the only one that is missing ended by itself
     return [suspect for knot, meeting in ends for suspect in _untold(shown, knot, meeting) or _stuck(shown, knot, meeting)]
@@ -85,12 +89,24 @@ def _named(shown: Picture, verdict: Verdict) -> Suspect | None:
     return Suspect(name, rank, meeting, verdict.waiting, verdict.others, sure, verdict.late) if name else None
 
 
-def _lagging(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
-    """Ranks that time out in a call that the others of their group have behind them."""
-    if not meeting.partial or meeting.group not in shown.sure or 2 * len(meeting.waiting) >= len(meeting.members):
+def _counted(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
+    """Ranks that time out in another number of calls than the others of their group: they made one more, or one less."""
+    if not meeting.partial or meeting.group not in shown.sure:
         return []
-    others = tuple(rank for rank in knot.waiting if rank not in meeting.waiting)
-    return [Suspect("behind", rank, meeting, others, _less(meeting.waiting, rank)) for rank in meeting.waiting]
+    behind = meeting.waiting
+    ahead = tuple(
+        rank
+        for rank in meeting.members
+        if any(call.group == meeting.group and call.seq > meeting.seq for call in shown.world.open.get(rank, ()))
+    )
+    if not ahead:  # the others have it behind them, and are not held up themselves
+        if MOST * len(behind) >= len(meeting.members):
+            return []
+        return [Suspect("behind", rank, meeting, _less(knot.waiting, rank), _less(behind, rank)) for rank in behind]
+    odd = min(behind, ahead, key=len) if len(behind) != len(ahead) else tuple(sorted((*behind, *ahead)))
+    name = "odd" if len(behind) != len(ahead) else "mixed"
+    waiting = tuple(sorted({*knot.waiting, *behind, *ahead}))
+    return [Suspect(name, rank, meeting, _less(waiting, rank), _less(odd, rank), counts=True) for rank in odd]
 
 
 def _missing(shown: Picture, meeting: Meeting, aborted: frozenset[int]) -> list[int]:
@@ -120,6 +136,12 @@ def _silent(shown: Picture, lacking: Sequence[tuple[Knot, Meeting, list[int]]], 
     return result
 
 
+def _either(silent: Sequence[Suspect], untold: Sequence[Suspect]) -> list[Suspect]:
+    """Without times nothing tells where the waiting began: at a rank that never came, or at one that was in another call."""
+    found = {one.rank: one for one in (*untold, *silent)}
+    return [replace(one, name="unclear", others=_less(sorted(found), rank)) for rank, one in sorted(found.items())]
+
+
 def _late(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
     sure = meeting.group in shown.sure
     return [
@@ -146,15 +168,18 @@ def _stuck(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
 
 
 def _of_all(shown: Picture, axes: Axes, excused: frozenset[int], aborted: frozenset[int]) -> list[Suspect]:
-    """Where no line tells who belongs together: the ranks of the job that said nothing."""
+    """Where no line tells who waits for whom: the ranks of the job that said nothing, or those of the groups in which messages wait."""
     waiting = tuple(sorted(shown.timed_out))
-    if axes.world is None:
-        return []
     spoke = shown.timed_out | shown.watching | aborted
-    silent = [rank for rank in range(axes.world) if rank not in spoke]
-    if not silent or excused.intersection(silent) or _too_many(len(silent), axes.world):
-        return []
-    return [Suspect("silent", rank, None, waiting, _less(silent, rank), sure=False, members=axes.world) for rank in silent]
+    pairs = {wait.group for wait in shown.waits if wait.pairwise}
+    neighbours = {rank for key, group in shown.groups.items() if key in pairs for rank in group.members}
+    for ranks in (range(axes.world or 0), sorted(neighbours)):
+        silent = [rank for rank in ranks if rank not in spoke]
+        if excused.intersection(silent):
+            return []
+        if silent and not _too_many(len(silent), len(ranks)):
+            return [Suspect("silent", rank, None, waiting, _less(silent, rank), sure=False, members=len(ranks)) for rank in silent]
+    return []
 
 
 def _too_many(number: int, members: int, *, whole: bool = True) -> bool:

@@ -42,7 +42,7 @@ def _fact(shown: Picture, suspect: Suspect, waits: Mapping[int, list[Wait]], axe
     desc = "" if meeting is None else shown.world.label(meeting.group)
     fields: dict[str, Any] = {
         "name": suspect.name,
-        "seq": meeting.seq if meeting is not None else first.seq,
+        "seq": own.seq if suspect.counts and own is not None else meeting.seq if meeting is not None else first.seq,
         "op": call.op or None,
         "pg_desc": desc if meeting is not None and suspect.sure else None,
         "difference": _difference(suspect, own, right),
@@ -80,7 +80,7 @@ def _fact(shown: Picture, suspect: Suspect, waits: Mapping[int, list[Wait]], axe
 
 def _in(wait: Wait, suspect: Suspect) -> bool:
     meeting = suspect.meeting
-    return meeting is None or (wait.group == meeting.group and (wait.seq is None or wait.seq == meeting.seq))
+    return meeting is None or (wait.group == meeting.group and (suspect.counts or wait.seq is None or wait.seq == meeting.seq))
 
 
 def _moment(wait: Wait) -> tuple[bool, float, int]:
@@ -108,13 +108,16 @@ def _difference(suspect: Suspect, own: Wait | None, right: Wait | None) -> str |
         return None
     if suspect.name == "extra":
         return f"{_told(own)}, which nobody else had called"
-    if right is None or (own.op, own.size) == (right.op, right.size):
+    if right is None or (own.op, own.size, own.seq) == (right.op, right.size, right.seq):
         return None
-    return f"{_told(own)}, where {'the' if suspect.name == 'odd' else 'some'} others were in {_told(right)}"
+    number = f"number {right.seq}, " if suspect.counts else ""
+    return f"{_told(own)}, where {'the' if suspect.name == 'odd' else 'some'} others were in {number}{_told(right)}"
 
 
 def _told(wait: Wait) -> str:
     inside, _ = wait.size
+    if not wait.op:
+        return "a call that no line tells"
     return wait.op if inside is None else f"{wait.op} of {inside} elements"
 
 

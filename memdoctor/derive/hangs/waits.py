@@ -75,6 +75,10 @@ def spoken(facts: Sequence[Fact]) -> Spoken:
         result.waits += waits
         if not waits and any(line.fields.get("name") in SAW for line in lines):
             result.saw[rank] = _enqueued(lines)
+    named = {line.fields["from_rank"]: line for lines in own.values() for line in lines if line.fields.get("from_rank") is not None}
+    for first in named.keys() - result.ranks:  # the first to time out, whose own lines are missing
+        result.waits.append(Wait(first, named[first]))
+        result.saw.pop(first, None)
     return result
 
 
