@@ -370,7 +370,7 @@ KINDS: Mapping[str, Kind] = {
         {"seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "place": "str"},
     ),
     "watchdog.verdict": Kind(
-        "A rank that held up those that timed out, by what all of them say (derived), one fact a suspect; name: silent, behind, late, mixed, extra, untold, stuck. ``waiting`` ranks wait "
+        "A rank that held up those that timed out, by what all of them say (derived), one fact a suspect; name: silent, behind, late, mixed, untold, unclear, stuck. ``waiting`` ranks wait "
         "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job.",
         {
             "name": "str", "seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "missing_rank": "int", "waiting": "int", "suspects": "int",
