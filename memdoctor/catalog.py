@@ -181,7 +181,7 @@ def _least(type_: str, *names: str) -> tuple[str, Callable[[Mapping[str, Any]], 
 
 def _cpus_per_rank(fields: Mapping[str, Any]) -> float | None:
     usable = min((fields[name] for name in ("allowed", "quota") if fields.get(name) is not None), default=None)
-    return usable / fields["ranks"] if usable is not None and fields.get("ranks") else None
+    return usable / fields["local_ranks"] if usable is not None and fields.get("local_ranks") else None
 
 
 def _probed(
@@ -473,8 +473,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "host.shm": _probed("/dev/shm.", {"path": "str", "size": "bytes", "free": "bytes"}, {"free_share": _ratio("free", "size")}),
     "host.cpu": _probed(
-        "CPUs (logical): all, those this process may use, and the cgroup's quota; ``ranks`` are the local ranks, where known.",
-        {"model": "str", "cores": "int", "allowed": "int", "quota": "float", "numa_nodes": "int", "numa_allowed": "int", "ranks": "int"},
+        "CPUs (logical): all, those this process may use, and the cgroup's quota; ``local_ranks`` are those of this host, where known.",
+        {"model": "str", "cores": "int", "allowed": "int", "quota": "float", "numa_nodes": "int", "numa_allowed": "int", "local_ranks": "int"},
         {"usable": _least("float", "allowed", "quota"), "per_rank": ("float", _cpus_per_rank)},
     ),
     "host.limit": _probed(
@@ -547,8 +547,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "env.setting": _probed("An environment variable that matters to training, with its value; ``from``: environment or a file; ``absent``: it is a path at which nothing is; ``cut``: there is more of the value.", {"variable": "str", "value": "str", "from": "str", "absent": "bool", "cut": "bool"}),
     "env.variable": _probed(
-        "What is wrong with a variable (derived); name: misspelt, unknown, read_otherwise, ignored, refused, removed, renamed, contradiction, leftover, risky, device_list, no_interface, no_file.",
-        {"name": "str", "variable": "str", "value": "str", "read": "str", "meant": "str", "text": "str", "use": "str", "other": "str", "ranks": "int"},
+        "What is wrong with a variable (derived); name: misspelt, unknown, read_otherwise, ignored, refused, removed, renamed, contradiction, leftover, risky, device_list, no_interface, no_file, launch. ``env_variable`` is the variable where it is set in the environment, else ``file`` is where it stands.",
+        {"name": "str", "variable": "str", "env_variable": "str", "file": "str", "value": "str", "read": "str", "meant": "str", "text": "str", "use": "str", "other": "str", "ranks": "int"},
         subject=("variable", "value"),
     ),
     "node.difference": _probed(

@@ -48,7 +48,7 @@ def diagnose(case: Case, number: int, ids: Mapping[Case, str], frameworks: Seque
         explained_by=ids[case.explained_by] if case.explained_by is not None else None,
         recovered=case.recovered,
         evidence=choose_evidence(case.facts, case.support),
-        fixes=tuple(fill(fix, case.facts) for fix in choose_fixes(rule.fixes, frameworks)),
+        fixes=fill_all(choose_fixes(rule.fixes, frameworks), case.facts),
     )
 
 
@@ -96,6 +96,13 @@ def choose_fixes(fixes: Sequence[Fix], frameworks: Sequence[str]) -> tuple[Fix, 
     known = [name for name in frameworks if name in TRAINERS]
     served = set(frameworks).union(*(TRAINERS[name] for name in known))
     return tuple(fix for fix in fixes if fix.framework is None or not known or fix.framework in served)
+
+
+def fill_all(fixes: Sequence[Fix], facts: Sequence[Fact]) -> tuple[Fix, ...]:
+    """The fixes with their fields; one that loses its command is left out where another one remains."""
+    filled = [(fill(fix, facts), fix) for fix in fixes]
+    whole = tuple(fix for fix, before in filled if fix.command is not None or before.command is None)
+    return whole or tuple(fix for fix, _ in filled[:1])
 
 
 def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:

@@ -104,6 +104,18 @@ def test_a_value_is_never_pasted_into_a_shell(monkeypatch: pytest.MonkeyPatch, c
     assert command == "unset NCCL_SOCKET_IF_NAME; export NCCL_SOCKET_IFNAME=<value>"
 
 
+def test_a_setting_of_a_file_is_corrected_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".nccl.conf").write_text("NCCL_DEBUG=INFO\nexport NCCL_ALGO=Ring\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    report = report_of(capsys, "--only", "variables")
+    conf = str(tmp_path / ".nccl.conf")
+    assert sorted(each["rule"] for each in report["diagnoses"]) == ["env/variable_leftover", "env/variable_misspelt"]
+    assert all(f"(in {conf})" in each["message"] for each in report["diagnoses"])
+    assert {fix["command"] for each in report["diagnoses"] for fix in each["fixes"]} == {f"grep -n = {conf}"}
+
+
 def test_interfaces_that_do_not_exist_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "nosuch0")
     report = report_of(capsys, "--only", "variables", "--only", "network")

@@ -98,3 +98,13 @@ def test_fixes_name_what_they_fix(fields: list[Mapping[str, Any]], command: str,
 def test_a_command_without_its_value_is_none(fields: list[Mapping[str, Any]], command: str, filled: str | None) -> None:
     facts = [Fact("env.variable", each, Origin("probe.variables")) for each in fields]
     assert fill(Fix("x", "Do it.", command=command, config=None), facts).command == filled
+
+
+def test_a_fix_that_loses_its_command_gives_way() -> None:
+    from memdoctor.engine.diagnose import fill_all
+
+    fixes = [Fix("env", "a", command="unset <env_variable>", config=None), Fix("file", "b", command="grep -n = <file>", config=None)]
+    for field, ids in (("env_variable", ["env"]), ("file", ["file"]), ("other", ["env"])):
+        filled = fill_all(fixes, [Fact("env.variable", {"variable": "X", field: "X"}, Origin("probe.variables"))])
+        assert [fix.id for fix in filled] == ids
+        assert (filled[0].command is None) is (field == "other")

@@ -70,7 +70,9 @@ def expected(count: Fact, told: int | None) -> tuple[int | None, str | None]:
     for claim in count.get("claims") or ():
         name, _, value = str(claim).partition("=")
         match = re.search(r"(\d+)$", value)  # Slurm also writes h100:8
-        if match is not None:
+        # Ranks are no GPUs: where the bus shows no more of them, or each has several ranks, the launcher asked for too many.
+        is_rank = name == "LOCAL_WORLD_SIZE" and match is not None and found and (pci == found or int(match[1]) % found == 0)
+        if match is not None and not is_rank:
             claims.append((int(match[1]), name))
     # A container, or a job that got some of the GPUs, still sees the whole PCI bus.
     if pci and (found == 0 or not (count.get("container") or count.get("confined"))):
@@ -93,7 +95,8 @@ def states(gpu: Fact) -> list[Fact]:
             )
         )
     if gpu.get("remap_pending") or gpu.get("pages_pending"):
-        named.append(("remap_pending", "memory rows wait for a reset to be remapped", None))
+        text = "memory rows wait for a reset to be remapped" if gpu.get("remap_pending") else "memory pages wait for a reset to be retired"
+        named.append(("remap_pending", text, None))
     if gpu.get("remap_failure"):
         named.append(("remap_failure", "a memory row could not be remapped", None))
     return [

@@ -9,6 +9,8 @@ from memdoctor.derive.machine.facts import completed, derived, first, of_kind, v
 from memdoctor.derive.variables import Context, judge_variables
 from memdoctor.model import Fact
 
+ENVIRONMENT = "environment"  # where a setting is from that no file holds
+
 
 def settings_of(facts: Sequence[Fact]) -> dict[str, str]:
     return {str(fact.get("variable")): str(fact.get("value") or "") for fact in of_kind(facts, "env.setting")}
@@ -26,7 +28,7 @@ def local_ranks(facts: Sequence[Fact]) -> int | None:
 
 def complete_cpu(facts: Sequence[Fact]) -> list[Fact]:
     ranks = local_ranks(facts)
-    return [completed(fact, ranks=ranks) if fact.kind == "host.cpu" else fact for fact in facts]
+    return [completed(fact, local_ranks=ranks) if fact.kind == "host.cpu" else fact for fact in facts]
 
 
 def context_of(facts: Sequence[Fact]) -> Context:
@@ -66,6 +68,8 @@ def verdicts(facts: Sequence[Fact]) -> list[Fact]:
     found = []
     for verdict in judge_variables(settings_of(facts), context_of(facts)):
         source = given.get(verdict.variable) or given.get(verdict.other or "") or next(iter(given.values()))
+        file = str(source.get("from")) if source.get("from") not in (None, ENVIRONMENT) else None
+        place = {"file": file, "env_variable": verdict.variable if file is None else None}
         known = {name: getattr(verdict, name) for name in ("variable", "value", "read", "meant", "text", "use", "other")}
-        found.append(derived("env.variable", source, name=verdict.problem, ranks=ranks, **known))
+        found.append(derived("env.variable", source, name=verdict.problem, ranks=ranks, **known, **place))
     return found

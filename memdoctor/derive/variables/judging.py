@@ -13,7 +13,7 @@ from memdoctor.derive.variables.reading import READERS
 from memdoctor.derive.variables.table import Context, Table, Verdict, load_table
 
 _COMPARISON = re.compile(r"(>=|<=|!=|>|<)(.+)")
-_PER_VARIABLE = ("contradiction", "refused")  # after one of these on a variable, no second contradiction is told
+_PER_VARIABLE = ("contradiction", "refused", "launch")  # after one of these on a variable, no second contradiction is told
 
 
 def judge_variables(settings: Mapping[str, str], context: Context | None = None, table: Table | None = None) -> list[Verdict]:

@@ -233,7 +233,11 @@ class _Run:
             self._skip(f"{self.python}: {outcome.ended()}{_last(outcome)}", [stage])
             return
         state = "slow" if outcome.timed_out else "crashed"
-        ended = f"it was not done after {self.limit:g} s" if outcome.timed_out else f"the interpreter {outcome.ended().removeprefix('it ')}"
+        ended = (
+            f"it was not done after {self.limit:g} s"
+            if outcome.timed_out
+            else f"the interpreter {outcome.ended().removeprefix('it ') or 'left with code 0 before it was done'}"
+        )
         text = f"{ended}{_last(outcome)}"
         if stage in KERNEL_STAGES and package == "torch":
             fields: dict[str, Any] = {

@@ -291,10 +291,10 @@ NVTE_DEBUG_LEVEL=2 | contradiction
 NVTE_FLASH_ATTN=0 NVTE_FUSED_ATTN=0 NVTE_UNFUSED_ATTN=0 | refused
 NVTE_FLASH_ATTN=0 NVTE_FUSED_ATTN=0 | leftover
 NCCL_NET=IB NCCL_IB_DISABLE=1 | leftover refused
-RANK=8 WORLD_SIZE=8 | refused
-LOCAL_RANK=4 LOCAL_WORLD_SIZE=4 | refused
-LOCAL_WORLD_SIZE=16 WORLD_SIZE=16 | refused
-CUDA_VISIBLE_DEVICES=0,1 LOCAL_WORLD_SIZE=8 WORLD_SIZE=8 | refused
+RANK=8 WORLD_SIZE=8 | launch
+LOCAL_RANK=4 LOCAL_WORLD_SIZE=4 | launch
+LOCAL_WORLD_SIZE=16 WORLD_SIZE=16 | launch
+CUDA_VISIBLE_DEVICES=0,1 LOCAL_WORLD_SIZE=8 WORLD_SIZE=8 | launch
 OMP_NUM_THREADS=64 LOCAL_WORLD_SIZE=8 | contradiction
 TORCH_CUDA_ARCH_LIST=8.0 | contradiction
 """
@@ -345,7 +345,7 @@ def test_a_wrong_setting_gets_its_verdict(line: str) -> None:
 
 PROBLEMS = (
     "misspelt", "unknown", "read_otherwise", "ignored", "refused", "removed", "renamed", "contradiction", "leftover", "risky", "device_list",
-    "no_interface", "no_file",
+    "no_interface", "no_file", "launch",
 )  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def test_there_are_enough_cases_of_both_sorts() -> None:
         ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, {"fsdp": True}, "refused"),
         ({"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, {"fsdp": True}, None),
         ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, {"zero_stage": 3}, "leftover"),
-        ({"MASTER_ADDR": "localhost"}, {"nodes": 2}, "refused"),
+        ({"MASTER_ADDR": "localhost"}, {"nodes": 2}, "launch"),
         ({"MASTER_ADDR": "localhost"}, {"nodes": 1}, None),
     ],
 )

@@ -41,6 +41,7 @@ FAULTS = [
     ({"INIT": 999}, "gpu/handle_lost", "unknown error", None),
     ({"ECC_UNC_5": 3, "ECC_TOTAL_5": 9}, "gpu/ecc_counted", "GPU 5", "-i 5"),
     ({"ROW_PENDING_1": 1}, "gpu/remap_pending", "GPU 1", "nvidia-smi -r -i 1"),
+    ({"ROWS": "none", "PAGES_PENDING_1": 1}, "gpu/remap_pending", "memory pages wait for a reset to be retired", "nvidia-smi -r -i 1"),
     ({"ROW_FAILURE_1": 1, "ROW_PENDING_1": 1}, "gpu/remap_failure", "GPU 1", "--exclude="),
     ({"CLOCKS_2": 0x40}, "gpu/throttle", "hw thermal", "-i 2"),
     ({"CLOCKS_2": 0x80, "CLOCKS_3": 0x8}, "gpu/throttle", "GPU 2, 3", "-i 2,3"),
@@ -124,7 +125,8 @@ def test_what_only_looks_like_a_fault(driver: Driver, settings: dict[str, Any]) 
         ((), {"SLURM_GPUS_ON_NODE": "8"}, {"COUNT": 7}, "SLURM_GPUS_ON_NODE"),
         ((), {"SLURM_GPUS_PER_NODE": "h100:8"}, {"COUNT": 7}, "SLURM_GPUS_PER_NODE"),
         ((), {"SLURM_GPUS_ON_NODE": "4"}, {"COUNT": 8}, None),
-        ((), {"LOCAL_WORLD_SIZE": "4"}, {"COUNT": 2}, "LOCAL_WORLD_SIZE"),
+        ((), {"LOCAL_WORLD_SIZE": "8"}, {"COUNT": 7}, "LOCAL_WORLD_SIZE"),
+        ((), {"LOCAL_WORLD_SIZE": "16"}, {"COUNT": 8}, None),  # two ranks a GPU, which is told of the variable
         ((), {"LOCAL_WORLD_SIZE": "2"}, {"COUNT": 2}, None),
         (("--expect-gpus", "2"), {"LOCAL_WORLD_SIZE": "4"}, {"COUNT": 2}, None),
     ],

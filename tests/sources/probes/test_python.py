@@ -125,11 +125,12 @@ def test_a_torch_that_never_comes_back(environment: Environment) -> None:
 @pytest.mark.parametrize(
     ("code", "rule"),
     [
-        ("raise ImportError('flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi')", "env/package_abi"),
-        ('raise ImportError("/lib/libc.so.6: version `GLIBC_2.38\' not found")', "env/package_abi"),
+        ("raise ImportError('flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi')", "env/torch_library"),
+        ('raise ImportError("/lib/libc.so.6: version `GLIBC_2.38\' not found")', "env/torch_library"),
         ("import a_module_that_is_not_there", "env/package_broken"),
         ("raise RuntimeError('this build is for another planet')", "env/package_broken"),
         ("import sys; sys.exit('leaving')", "env/package_broken"),
+        ("import os; os._exit(0)", "env/import_crash"),
     ],
 )
 def test_a_torch_that_cannot_be_imported(environment: Environment, code: str, rule: str) -> None:
