@@ -25,6 +25,7 @@ def run() -> int:
             code = main()
         finally:
             interrupts.done()
+            gc.freeze()  # the interpreter ends with two looks for cycles among all there is, which takes longer than reading a short log
     except KeyboardInterrupt:
         return interrupts.code
     return interrupts.code if code == INTERRUPTED else code

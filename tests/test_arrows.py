@@ -169,3 +169,10 @@ def test_a_start_imports_little(end: str, code: int, spared: set[str], tmp_path:
     assert "memdoctor.pipeline" in loaded
     names = HEAVY | {f"memdoctor.{name}" for name in OURS} | spared
     assert {name for name in loaded if any(within(name, each) for each in names)} == set()
+
+
+def test_the_end_is_quick() -> None:
+    modules_after(
+        "import gc, sys\nsys.argv = ['memdoctor', '--version']\nfrom memdoctor.entry import run\nassert run() == 0\n"
+        "assert gc.get_freeze_count() > len(gc.get_objects())"  # what the interpreter goes over once more is little
+    )
