@@ -109,9 +109,9 @@ def _edge(process: Process, thread: bytes, message: bytes, line: int) -> None:
 
 def _connected(process: Process, thread: bytes, message: bytes, line: int) -> None:
     process.connecting = False
-    rings = _RINGS.search(message)
-    if rings is not None and process.gdr is None and process.edges["net"]:
-        process.gdr = rings[1] == b"1"
+    if process.gdr is None and process.edges.get("net"):
+        rings = _RINGS.search(message)
+        process.gdr = rings[1] == b"1" if rings is not None else None
     comm = process.current.get(thread)
     if comm is not None and comm.stage < COMPLETE:
         comm.stage, comm.line = max(comm.stage, TREES if b"rings" in message else FINISH), line

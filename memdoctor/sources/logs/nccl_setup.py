@@ -35,7 +35,7 @@ class NcclSetup:
         glued = 0
         while found is not None:
             end = found.end()
-            after = HEADER.search(raw, end)  # lines of two processes may be glued
+            after = HEADER.search(raw, end) if raw.find(b" NCCL INFO ", end) >= 0 else None  # lines of two processes may be glued
             message = raw[end:] if after is None else raw[end : after.start() + _glued(after[1])]
             host, read = found[1][glued:], reader(message)
             if read is not None:
