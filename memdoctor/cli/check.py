@@ -41,7 +41,7 @@ def check(
     if list_:
         return _list()
     output.check(options.output)
-    output.check(save)
+    output.check(save, "--save")
     from memdoctor import checkup
 
     if files:

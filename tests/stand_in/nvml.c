@@ -2,7 +2,8 @@
  *
  * Values come from the environment: STANDIN_<NAME>, or STANDIN_<NAME>_<gpu> for one GPU; a value "none" makes the call "not supported".
  * STANDIN_HANG=<function> hangs in it, STANDIN_HANG=<function>:<gpu> for one GPU; STANDIN_ABORT likewise ends the process.
- * Without any setting it is a healthy board of STANDIN_COUNT (8) H100 SXM. Built with -DOLD it lacks the calls that R470 lacks.
+ * Without any setting it is a healthy board of STANDIN_COUNT (8) H100 SXM. Built with -DOLD it lacks the calls that R470 lacks,
+ * with -DNOISY it prints to standard output.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +64,12 @@ static int put32(const char *name, long gpu, u64 otherwise, u32 *out) {
     return code;
 }
 
-int nvmlInitWithFlags(u32 flags) { (void)flags; ENTER(-1); return atoi(text("INIT", -1, "0")); }
+#ifdef NOISY
+#define NOISE() do { printf("nvml: "); fflush(stdout); } while (0)
+#else
+#define NOISE()
+#endif
+int nvmlInitWithFlags(u32 flags) { (void)flags; NOISE(); ENTER(-1); return atoi(text("INIT", -1, "0")); }
 int nvmlShutdown(void) { ENTER(-1); return OK; }
 int nvmlSystemGetDriverVersion(char *out, u32 size) { ENTER(-1); snprintf(out, size, "%s", text("DRIVER", -1, "570.86.10")); return OK; }
 int nvmlSystemGetCudaDriverVersion_v2(int *out) { ENTER(-1); *out = atoi(text("CUDA", -1, "12080")); return OK; }

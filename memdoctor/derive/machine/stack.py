@@ -50,7 +50,7 @@ def _archs(facts: Sequence[Fact], torch: Fact) -> list[Fact]:
     built = [str(arch) for arch in torch.get("archs") or ()]
     found = []
     for gpu in of_kind(facts, "gpu.device"):
-        if not built or not gpu.get("arch"):
+        if not built or len(version(gpu.get("arch"))) < 2:
             continue
         known = {name: gpu.get(name) for name in ("gpu", "model", "arch")}
         need = _first_cuda(str(gpu.get("arch")))
@@ -61,6 +61,8 @@ def _archs(facts: Sequence[Fact], torch: Fact) -> list[Fact]:
 def served(arch: str, built: Sequence[str]) -> str:
     """Code for sm_86 runs on 8.6 and 8.9, not on 9.0; compute_90 (PTX) is compiled at start for any later GPU; sm_90a runs on 9.0 alone."""
     want = version(arch)
+    if len(want) < 2:
+        return "unknown"
     for entry in built:
         kind, _, number = entry.partition("_")
         if not number[:-1].isdigit() and not number.isdigit():

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from memdoctor.derive.variables.allocator import allocator
-from memdoctor.derive.variables.names import judge_name
+from memdoctor.derive.variables.names import OWNED, judge_name
 from memdoctor.derive.variables.places import place
 from memdoctor.derive.variables.reading import READERS
 from memdoctor.derive.variables.table import Context, Table, Verdict, load_table
 
 _COMPARISON = re.compile(r"(>=|<=|!=|>|<)(.+)")
+MOST_NAMES = 50  # verdicts after which names that nobody reads are only counted
 _PER_VARIABLE = ("contradiction", "refused", "launch")  # after one of these on a variable, no second contradiction is told
 
 
@@ -21,16 +22,23 @@ def judge_variables(settings: Mapping[str, str], context: Context | None = None,
     context, table = context or Context(), table or load_table()
     verdicts: list[Verdict] = []
     read: dict[str, str] = {}
+    strange = 0
     for name, value in sorted(settings.items()):
         entry = table.entries.get(name)
-        if entry is None:
+        if entry is None and len(verdicts) >= MOST_NAMES:
+            strange += name.startswith(OWNED)
+        elif entry is None:
             verdict = judge_name(name, value, table)
             verdicts += [verdict] if verdict is not None else []
+        if entry is None:
             continue
         found, seen = _judge(name, value, entry, context, table)
         verdicts += found
         if seen is not None:
             read[name] = seen
+    if strange:
+        text = f"and {strange} more names that no version of a library reads"
+        verdicts.append(Verdict(f"{len(settings)} variables", "...", "unknown", text))
     return verdicts + _contradictions(settings, read, context, table, verdicts)
 
 

@@ -8,16 +8,17 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from memdoctor import catalog
+
 LONGEST_LINE = 1 << 20
 MOST_LINES = 20_000
-TAIL = 4000  # characters of stderr that are kept
+TAIL = 4000  # bytes of stderr that are kept
 PATIENCE = 2.0  # seconds that a killed child gets to go; one that hangs inside the driver cannot
 
 
@@ -60,42 +61,51 @@ class Outcome:
 def run(command: Sequence[str], *, timeout: float, environ: Mapping[str, str], cwd: str | None = None) -> Outcome:
     """Start ``command`` in a session of its own and read it until it ends, or ``timeout`` seconds are over and it is killed."""
     outcome = Outcome()
-    with tempfile.TemporaryFile() as errors:
-        try:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=dict(environ),
-                cwd=cwd,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            outcome.failed = f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}"
-            return outcome
-        assert process.stdout is not None
-        _live.add(process)
-        reader = threading.Thread(target=_read, args=(process.stdout, outcome.lines), daemon=True)
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environ),
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        outcome.failed = f"it cannot be started: {getattr(error, 'strerror', None) or error}"
+        return outcome
+    assert process.stdout is not None
+    assert process.stderr is not None
+    _live.add(process)
+    tail = bytearray()
+    readers = (
+        threading.Thread(target=_read, args=(process.stdout, outcome.lines), daemon=True),
+        threading.Thread(target=_keep_tail, args=(process.stderr, tail), daemon=True),
+    )
+    for reader in readers:
         reader.start()
-        deadline = time.monotonic() + timeout
-        try:
-            outcome.code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            outcome.timed_out = True
-        if outcome.code != 0:  # also what a child that crashed may have started
-            _kill(process)
-        _live.discard(process)
+    deadline = time.monotonic() + timeout
+    try:
+        outcome.code = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        outcome.timed_out = True
+    if outcome.code != 0:  # also what a child that crashed may have started
+        _kill(process)
+    _live.discard(process)
+    for reader, stream in zip(readers, (process.stdout, process.stderr), strict=True):
         reader.join(max(0.1, min(PATIENCE, deadline + PATIENCE - time.monotonic())))
-        outcome.stuck = outcome.timed_out and process.poll() is None
-        errors.seek(0, os.SEEK_END)
-        errors.seek(max(0, errors.tell() - TAIL))
-        outcome.stderr = errors.read().decode("utf-8", "replace")
         if not reader.is_alive():
-            process.stdout.close()
-        if outcome.stuck:
-            process.returncode = 0  # nobody waits for it any more: it hangs where no signal reaches it
+            stream.close()
+    outcome.stuck = outcome.timed_out and process.poll() is None
+    outcome.stderr = bytes(tail).decode("utf-8", "replace")
+    if outcome.stuck:
+        process.returncode = 0  # nobody waits for it any more: it hangs where no signal reaches it
     return outcome
+
+
+def is_fact(line: Mapping[str, Any]) -> bool:
+    """True for a line that is a fact of a kind that there is; a child may talk nonsense."""
+    return isinstance(line.get("kind"), str) and line["kind"] in catalog.KINDS and isinstance(line.get("fields"), dict)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -104,6 +114,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(PATIENCE)
+
+
+def _keep_tail(stream: IO[bytes], tail: bytearray) -> None:
+    """Read to the end and keep the last TAIL bytes: nothing that a child says piles up anywhere."""
+    with contextlib.suppress(OSError, ValueError):
+        while chunk := stream.read1(1 << 16):  # type: ignore[attr-defined]
+            tail += chunk
+            del tail[:-TAIL]
 
 
 def _read(stream: IO[bytes], lines: list[dict[str, Any]]) -> None:

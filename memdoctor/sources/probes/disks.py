@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 
@@ -14,9 +15,12 @@ KINDS = ("host.disk",)
 
 def probe(notes: Notebook, request: Request) -> None:
     mounts = read_text("/proc/self/mounts") or ""
-    seen: set[int] = set()
-    for name, path in places(dict(request.environ)).items():
+    seen: set[tuple[int, bool]] = set()
+    environ = dict(request.environ)
+    for name, path in places(environ).items():
         notes.at = path
+        if name == "tmp" and environ.get("TMPDIR") and not os.path.isdir(path):
+            notes.add("host.disk", path=path, excerpt=f"TMPDIR={path}: no such folder", name=name, path_=path, missing=True)
         there = _existing(path)
         try:
             status, stats = os.stat(there), os.statvfs(there)
@@ -24,9 +28,12 @@ def probe(notes: Notebook, request: Request) -> None:
             notes.skip(f"{path}: {say(error)}")
             continue
         read_only = bool(stats.f_flag & os.ST_RDONLY)
-        if status.st_dev in seen and not read_only:
+        if (status.st_dev, read_only) in seen:
             continue
-        seen.add(status.st_dev)
+        seen.add((status.st_dev, read_only))
+        if not stats.f_blocks:
+            notes.skip(f"{path} lies on a file system that tells no size ({_filesystem(mounts, there) or 'unknown'})")
+            continue
         size, free = stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize
         filesystem = _filesystem(mounts, there)
         excerpt = f"{units.format_size(free)} of {units.format_size(size)} free" + (f" ({filesystem})" if filesystem else "")
@@ -41,15 +48,17 @@ def places(environ: dict[str, str]) -> dict[str, str]:
     """name -> folder, the ones that matter most first; several may lie on one file system."""
     home = environ.get("HOME") or os.path.expanduser("~")
     cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    return {
+    named = {
         "tmp": environ.get("TMPDIR") or "/tmp",
         "cache": cache,
         "extensions": environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(cache, "torch_extensions"),
         "triton": environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton"),
         "huggingface": environ.get("HF_HOME") or os.path.join(cache, "huggingface"),
         "home": home,
-        "work": os.getcwd(),
     }
+    with contextlib.suppress(OSError):  # the working folder may be deleted
+        named["work"] = os.getcwd()
+    return named
 
 
 def _existing(path: str) -> str:

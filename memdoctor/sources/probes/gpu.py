@@ -10,7 +10,7 @@ from typing import Any
 
 import memdoctor
 from memdoctor.sources.probes import system
-from memdoctor.sources.probes.child import Outcome, run
+from memdoctor.sources.probes.child import Outcome, is_fact, run
 from memdoctor.sources.probes.host import container
 from memdoctor.sources.probes.notebook import Notebook, read_text
 from memdoctor.sources.probes.nvml_asking import NO_PERMISSION
@@ -50,7 +50,7 @@ def probe(notes: Notebook, request: Request) -> None:
             notes.add(
                 "gpu.error",
                 path="NVML",
-                excerpt=excerpt,
+                excerpt=excerpt.removeprefix("NVML "),
                 name="no_answer" if outcome.timed_out else "crashed",
                 text=f"{what}{_last_line(outcome)}",
             )
@@ -97,7 +97,7 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
             found = int(line["count"])
         elif "init" in line:
             code = int(line["init"])
-            reason = _NO_DRIVER.get(code) or str(line.get("text", ""))
+            reason = str(line.get("text", "")) if line.get("unloaded") else _NO_DRIVER.get(code) or str(line.get("text", ""))
             if code in _ERRORS:
                 notes.add("gpu.error", path="NVML", excerpt=f"nvmlInit: {reason} (code {code})", name=_ERRORS[code], text=reason, code=code)
             if code in _NO_DRIVER:
@@ -115,9 +115,9 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
                 "gpu.error", path=f"NVML, GPU {gpu}", excerpt=f"{line.get('call')}: {line.get('text')} (code {line.get('code')})",
                 name=_GPU_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=f"GPU {gpu}: {line.get('text')}", code=line.get("code"),
             )  # fmt: skip
-        elif line.get("kind") == "gpu.process":
+        elif is_fact(line) and line["kind"] == "gpu.process":
             processes.append(line["fields"])
-        elif "kind" in line:
+        elif is_fact(line):
             notes.add(str(line["kind"]), path=str(line.get("path", "NVML")), excerpt=str(line.get("excerpt", "")), fields=line["fields"])
         elif "done" in line:
             complete = True

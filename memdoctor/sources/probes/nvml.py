@@ -12,9 +12,10 @@ import re
 from typing import Any
 
 from memdoctor.sources.probes.notebook import read_text
-from memdoctor.sources.probes.nvml_asking import NO_PERMISSION, Gone, Gpu, say, text_of
+from memdoctor.sources.probes.nvml_asking import NO_LIBRARY, NO_PERMISSION, Gone, Gpu, keep_stdout, say, text_of
 from memdoctor.sources.probes.nvml_reading import describe, read_gpu
 
+LIBRARY = "libnvidia-ml.so.1"
 _ANCESTORS = {0: "internal", 10: "switch", 20: "switches", 30: "bridge", 40: "node", 50: "system"}
 _P2P = {0: "ok", 1: "chipset", 2: "topology", 3: "disabled", 4: "old_driver", 5: "not_supported", 6: "unknown"}
 
@@ -66,13 +67,17 @@ def driver(nvml: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    keep_stdout()
     import pynvml
 
     say(at="nvmlInit")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        say(init=int(getattr(error, "value", 999)), text=str(error))
+        code, why = int(getattr(error, "value", 999)), None
+        if code == NO_LIBRARY:
+            why = _load_error()
+        say(init=code, text=why or str(error), unloaded=why is not None)
         return
     versions = driver(pynvml)
     say(kind="gpu.driver", path="NVML", excerpt=f"driver {versions.get('driver')}, CUDA {versions.get('cuda')}", fields=versions)
@@ -88,6 +93,18 @@ def main() -> None:
     say(at="nvmlShutdown")
     pynvml.nvmlShutdown()
     say(done=True)
+
+
+def _load_error() -> str | None:
+    """Why the library cannot be loaded; None where it is on no search path."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        text = str(error)
+        return None if "No such file" in text and text.startswith(LIBRARY) else f"the NVIDIA driver's library cannot be loaded: {text}"
+    return None
 
 
 def _read_all(nvml: Any, count: int, gpus: list[Gpu]) -> int:

@@ -7,18 +7,31 @@ the one reading.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import Any
 
 # Return codes after which a GPU gives no more answers: lost, reset required. Where not even a handle can be had, every code means so.
 GONE = (15, 16)
-NO_PERMISSION = 4
+NO_PERMISSION, NO_LIBRARY = 4, 12
 REFUSED = (2, 3)  # invalid argument, not supported
 MISMATCH = "NVMLLibraryMismatchError"  # pynvml's word for a driver older than the call; it is no NVMLError
 
 
+_out = sys.stdout
+
+
 def say(**line: Any) -> None:
     """Print one line of the protocol of nvml.py."""
-    print(json.dumps(line), flush=True)
+    _out.write(json.dumps(line) + "\n")
+    _out.flush()
+
+
+def keep_stdout() -> None:
+    """Move standard output aside for ``say``: what the driver's library prints goes to standard error, and not between the lines."""
+    global _out
+    _out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
 
 
 class Gone(Exception):

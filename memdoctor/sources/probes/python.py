@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memdoctor.errors import InputError
-from memdoctor.sources.probes.child import Outcome, run
+from memdoctor.sources.probes.child import Outcome, is_fact, run
 from memdoctor.sources.probes.locks import extensions_dir, find_locks
 from memdoctor.sources.probes.notebook import Notebook
 from memdoctor.sources.probes.request import Request
@@ -185,7 +185,7 @@ class _Run:
 
     def _take(self, outcome: Outcome) -> None:
         for line in outcome.lines:
-            if "kind" in line:
+            if is_fact(line):
                 self._note(str(line["kind"]), line["fields"], str(line.get("path", self.python)), str(line.get("excerpt", "")))
             elif "failed" in line:
                 self._failed(str(line["failed"]), line)

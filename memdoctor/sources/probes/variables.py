@@ -30,6 +30,9 @@ def probe(notes: Notebook, request: Request) -> None:
     for name, value in chosen(environ):
         _note(notes, name, value, ENVIRONMENT, None, environ)
     for path in conf_files(environ):
+        if os.path.exists(path) and not os.path.isfile(path):
+            notes.skip(f"{path} is no file: NCCL would read it, and wait")
+            continue
         text = read_text(path)
         if text is None:
             continue

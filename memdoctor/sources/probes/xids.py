@@ -79,21 +79,25 @@ def _kmsg(path: str) -> Iterator[Line]:
     """The kernel's own buffer; it may be gone through without waiting."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
+        empty = True
         now = time.clock_gettime(time.CLOCK_MONOTONIC) if hasattr(time, "CLOCK_MONOTONIC") else None
         for _ in range(200_000):
             try:
                 record = os.read(descriptor, 8192)
             except BlockingIOError:
-                return
+                break
             except BrokenPipeError:  # records were overwritten meanwhile
                 continue
             if not record:
-                return
+                break
+            empty = False
             match = _RECORD.match(record.decode("utf-8", "replace"))
             if match is not None and "NVRM" in match[2]:
                 yield Line(None if now is None else max(0.0, now - int(match[1]) / 1e6), match[2])
     finally:
         os.close(descriptor)
+    if empty:  # a container's stand-in for it; the kernel's own always holds something
+        raise OSError(None, "it is empty", path)
 
 
 def _may_read_journal() -> bool:

@@ -34,6 +34,7 @@ def fact(kind: str, probe: str = "gpu", **fields: Any) -> Fact:
         ("7.0", ["sm_75", "sm_80", "compute_80"], "missing"),
         ("9.0", ["gfx942"], "missing"),
         ("9.0", [], "missing"),
+        ("x", ["sm_90"], "unknown"),
     ],
 )
 def test_which_gpus_a_build_serves(arch: str, built: list[str], result: str) -> None:

@@ -281,10 +281,35 @@ def test_a_process_with_the_driver_open_is_known(tmp_path: Path) -> None:
 
 
 def test_no_driver_where_gpus_are_expected(driver: Driver) -> None:
+    from memdoctor.sources.probes.host import container
+
+    rule = "env/container_without_gpus" if container("", dict(driver.environ())) is not None else "env/driver_absent"
     result = driver.check("--expect-gpus", "8", INIT=9)
-    assert result.code == 1
-    assert result.rules in (["env/driver_absent"], ["env/container_without_gpus"])
-    assert "8 expected by --expect-gpus" in result.report["diagnoses"][0]["message"]
+    assert (result.rules, result.code) == ([rule], 1)
+    diagnosis = result.diagnosis(rule)
+    assert "the NVIDIA driver is installed, but not loaded; 8 expected by --expect-gpus" in diagnosis["message"]
+    assert any("modprobe nvidia" in (fix["command"] or "") for fix in diagnosis["fixes"])
+
+
+def test_a_driver_that_is_not_loaded_where_none_is_expected(driver: Driver) -> None:
+    result = driver.check(INIT=9)
+    assert (result.rules, result.code) == (["env/driver_not_loaded"], 0)
+    assert any("modprobe nvidia" in (fix["command"] or "") for fix in result.diagnosis("env/driver_not_loaded")["fixes"])
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage"])
+def test_a_library_that_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "libnvidia-ml.so.1").write_bytes(content)
+    result = Driver(tmp_path).check()
+    assert result.rules == ["env/driver_not_loaded"]
+    assert "library cannot be loaded: " in result.diagnosis("env/driver_not_loaded")["message"]
+    assert "was not found" not in result.diagnosis("env/driver_not_loaded")["message"]
+
+
+def test_what_the_library_prints_costs_nothing(driver: Driver, tmp_path: Path) -> None:
+    noisy = build(tmp_path, "-DNOISY")
+    result = noisy.check()
+    assert (result.rules, result.report["skips"]) == ([], [])
 
 
 @pytest.mark.skipif(os.readlink("/proc/self/ns/pid") != "pid:[4026531836]", reason="a container: its processes have other numbers")

@@ -129,7 +129,8 @@ def test_one_step_that_fails_costs_only_itself() -> None:
 def test_disks(tmp_path: Path) -> None:
     notes = Notebook("disks", "here")
     disks.probe(notes, Request(environ={"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "not" / "there")}))
-    (fact, *_) = notes.facts
+    (missing, fact, *_) = notes.facts
+    assert missing.get("missing")
     assert (fact.get("name"), fact.get("path")) == ("tmp", str(tmp_path / "not" / "there"))  # told by the nearest folder that is there
     assert 0 <= fact.get("free") <= fact.get("size")
     assert list(tmp_path.iterdir()) == []

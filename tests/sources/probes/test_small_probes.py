@@ -6,10 +6,11 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memdoctor.sources.probes import child, locks, variables, xids
+from memdoctor.sources.probes import child, disks, locks, variables, xids
 from memdoctor.sources.probes.notebook import Notebook
 from memdoctor.sources.probes.request import Request
 from tests.sources.probes.test_host import facts_of, tree
@@ -147,7 +148,7 @@ def test_a_flood_is_bounded() -> None:
 
 def test_a_program_that_is_not_there() -> None:
     outcome = child.run(["/nowhere/python"], timeout=1.0, environ={})
-    assert outcome.ended() == "/nowhere/python cannot be started: No such file or directory"
+    assert outcome.ended() == "it cannot be started: No such file or directory"
     assert child.run_text(["/nowhere/program"], timeout=1.0, environ={}) == (None, "")
     assert child.run_text([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.3, environ={})[0] is None
 
@@ -167,3 +168,69 @@ def test_a_long_value_is_judged_whole_or_not_at_all() -> None:
         (fact,) = book.facts
         assert fact.get("cut") is cut
         assert not [one for one in derive_machine(book.facts) if one.kind == "env.variable"]
+
+
+def test_a_file_of_settings_that_is_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    book = Notebook("variables", "here")
+    variables.probe(book, Request(environ={"NCCL_CONF_FILE": str(fifo)}))
+    assert [skip.reason for skip in book.skips] == [f"{fifo} is no file: NCCL would read it, and wait"]
+
+
+# --- places -------------------------------------------------------------------------------------------------------------------
+
+
+def test_places_that_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Notebook("disks", "here")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    disks.probe(book, Request(environ={"HOME": "/proc", "TMPDIR": str(tmp_path / "none")}))
+    assert [fact.get("path") for fact in book.facts if fact.get("missing")] == [str(tmp_path / "none")]
+    assert not any(fact.get("size") == 0 for fact in book.facts)
+    assert any("/proc" in skip.reason and "no size" in skip.reason for skip in book.skips)
+    assert not any(fact.get("name") == "work" for fact in book.facts)
+
+
+def test_one_read_only_file_system_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs
+
+    def read_only(path: str) -> Any:
+        values = list(real(path))
+        values[8] |= os.ST_RDONLY
+        return os.statvfs_result((*values, real(path).f_fsid))
+
+    monkeypatch.setattr(os, "statvfs", read_only)
+    book = Notebook("disks", "here")
+    disks.probe(book, Request(environ={"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}))
+    devices = {os.stat(path).st_dev for path in (tmp_path, os.getcwd())}
+    assert len([fact for fact in book.facts if fact.get("read_only")]) == len(devices)
+
+
+def test_an_empty_kernel_log_was_not_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "kmsg").touch()
+    book = Notebook("xids", "here")
+    xids.probe(book, Request(root=str(tmp_path)))
+    assert book.facts == []
+    assert len(book.skips) == 1
+    assert "it is empty" in book.skips[0].reason
+
+
+# --- children -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_talks_nonsense_costs_its_nonsense() -> None:
+    script = """
+import json, sys
+for line in ({"kind": "gpu.device"}, {"kind": "nonsense", "fields": {}}, {"kind": ["x"], "fields": {}}, {"kind": "gpu.device", "fields": []}):
+    print(json.dumps(line))
+print(json.dumps({"kind": "gpu.device", "fields": {"gpu": 1}}))
+sys.stderr.write("x" * 3_000_000 + "the end")
+"""
+    outcome = child.run([sys.executable, "-c", script], timeout=20, environ=os.environ)
+    assert [line["fields"] for line in outcome.lines if child.is_fact(line)] == [{"gpu": 1}]
+    assert outcome.stderr.endswith("the end")
+    assert len(outcome.stderr) <= child.TAIL
