@@ -105,6 +105,47 @@ class TestGoneFirst:
         assert hang_facts(facts) == []
 
 
+class TestSilent:
+    def found(self, facts: list[Fact]) -> list[tuple[int | None, Any]]:
+        return [(each.rank, each.fields.get("alive")) for each in hang_facts(facts) if each.fields.get("name") == "silent"]
+
+    def test_a_gap(self) -> None:
+        assert self.found([timeout(rank, pg="0") for rank in (0, 1, 3)]) == [(2, None)]
+
+    def test_one_less_than_whole_nodes(self) -> None:
+        assert self.found([timeout(rank, pg="0") for rank in range(15)]) == [(15, None)]
+
+    def test_the_launcher_had_to_end_it(self) -> None:
+        ended = fact("process.exit", 2, 10_030.0, name="box", exitcode=-15)
+        assert self.found([*(timeout(rank, pg="0") for rank in (0, 1, 3)), ended]) == [(2, True)]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            fact("process.exit", 2, 9_500.0, name="failed", exitcode=1),
+            fact("exception", 2, None, type="KeyError", message="x"),
+            fact("exception", None, None, type="KeyError", message="x"),
+        ],
+    )
+    def test_its_own_error_says_more(self, other: Fact) -> None:
+        assert self.found([other, *(timeout(rank, pg="0") for rank in (0, 1, 3))]) == []
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            fact("exception", None, None, type="RuntimeError", message="NCCL communicator was aborted on rank 3."),
+            fact("exception", None, None, type="KeyboardInterrupt", message=""),
+            fact("process.exit", 0, 10_030.0, name="failed", exitcode=-6),
+        ],
+    )
+    def test_what_follows_the_time_outs_does_not(self, other: Fact) -> None:
+        assert self.found([other, *(timeout(rank, pg="0") for rank in (0, 1, 3))]) == [(2, None)]
+
+    def test_most_of_the_job_is_in_another_log(self) -> None:
+        world = fact("run.world", None, None, world_size=64)
+        assert self.found([world, *(timeout(rank, pg="0") for rank in range(8))]) == []
+
+
 class TestShortLimits:
     def waits(self, **more: Any) -> list[Fact]:
         return [timeout(rank, limit=LIMIT, **more) for rank in (1, 2, 3)]

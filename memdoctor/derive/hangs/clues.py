@@ -14,7 +14,15 @@ ENDED_BY_OTHERS = (-15, 143, -6, 134)  # SIGTERM of the launcher, SIGABRT of its
 # What a rank tells of its own end. A rank with one of these is not silent, whatever it lacks; with one of the second, it may have given up, too.
 OWN_END = ("exception", "cuda.oom", "host.oom", "xid")
 ABORT = ("native.crash", "nccl.error", "collective.timeout", "collective.mismatch")
-GAVE_UP = ("DistBackendError", "DistStoreError", "DistNetworkError")
+GAVE_UP = (
+    "DistBackendError",
+    "DistStoreError",
+    "DistNetworkError",
+    "ChildFailedError",
+    "SignalException",
+    "KeyboardInterrupt",
+    "SystemExit",
+)
 
 
 class Clues:
@@ -64,15 +72,28 @@ class Clues:
 
 
 def ended_nameless(facts: Sequence[Fact]) -> bool:
-    """True where some rank tells of an error of its own, and no line tells which: then it is the one that was missing."""
+    """True where some rank tells of an error of its own, and no line tells which: then it is the one that was missing.
+
+    What comes after all time-outs of its file is how those ended that gave up waiting.
+    """
+    last: dict[str | None, int] = {}
+    for fact in facts:
+        if fact.kind == "watchdog.timeout":
+            last[fact.origin.path] = max(fact.seq, last.get(fact.origin.path, 0))
     return any(
         fact.kind in OWN_END
         and fact.rank is None
         and fact.fields.get("owner") != "launcher"
-        and fact.fields.get("type") not in GAVE_UP
-        and fact.fields.get("exception") not in GAVE_UP
+        and not _gave_up(fact)
+        and fact.seq < last.get(fact.origin.path, fact.seq + 1)
         for fact in facts
     )
+
+
+def _gave_up(fact: Fact) -> bool:
+    """True for an exception that a rank raises because its collective failed, or because somebody ended the job."""
+    told = {fact.fields.get("type"), fact.fields.get("exception")}
+    return bool(told.intersection(GAVE_UP)) or "NCCL" in str(fact.fields.get("message") or "")
 
 
 def own_ends(facts: Sequence[Fact]) -> tuple[frozenset[int], frozenset[int]]:
@@ -84,7 +105,7 @@ def own_ends(facts: Sequence[Fact]) -> tuple[frozenset[int], frozenset[int]]:
         if fact.kind == "process.exit" and fact.rank is not None and isinstance(code, int) and code not in (0, *ENDED_BY_OTHERS):
             own.add(fact.rank)
         elif fact.rank is not None and fact.kind in (*OWN_END, *ABORT) and fact.fields.get("owner") != "launcher":
-            gave_up = fact.kind in ABORT or fact.fields.get("type") in GAVE_UP or fact.fields.get("exception") in GAVE_UP
+            gave_up = fact.kind in ABORT or _gave_up(fact)
             (aborted if gave_up else own).add(fact.rank)
     return frozenset(own), frozenset(aborted - own)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from memdoctor.derive.hangs.axes import MOST_RANKS, Axes, axes_named
 from memdoctor.records import record
 
+NODE = 8  # GPUs of a node, mostly
 Pairs = Mapping[int, int]  # global rank → rank in the group
 
 
@@ -19,11 +20,12 @@ class Group:
 
 
 def everyone(axes: Axes, seen: Iterable[int]) -> Group:
-    """The group of all ranks; of a job whose size nobody tells, up to the highest rank that was seen."""
+    """The group of all ranks; of a job whose size nobody tells, up to the highest rank that was seen, or one more where that makes whole nodes."""
     if axes.world is not None:
         return Group(tuple(range(axes.world)))
     ranks = sorted(seen)
     last = ranks[-1] if ranks else -1
+    last += (last + 2) % NODE == 0
     return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False)
 
 
