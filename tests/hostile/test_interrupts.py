@@ -204,7 +204,7 @@ def test_what_was_to_be_ignored_stays_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("after", [0.2, 1.0, *(pytest.param(number * 0.1, marks=pytest.mark.slow) for number in range(20))])
+@pytest.mark.parametrize("after", [0.2, 1.0, *(pytest.param(number * 0.15, marks=pytest.mark.slow) for number in range(12))])
 def test_while_several_processes_read(big: Path, after: float, wish: signal.Signals, tmp_path: Path) -> None:
     """Whoever is sent the signal alone takes its children along, even where it is killed; at the keyboard all of them get it."""
     folder, cache = tmp_path / "out", tmp_path / "cache"
@@ -242,7 +242,7 @@ def marked(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, *(pytest.param(number * 0.07, marks=pytest.mark.slow) for number in range(20))])
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, *(pytest.param(number * 0.12, marks=pytest.mark.slow) for number in range(12))])
 def test_while_a_machine_is_checked(after: float, tmp_path: Path) -> None:
     """Its probes run in children with sessions of their own, which the keyboard does not reach."""
     mark = f"MARK_OF_A_TEST={tmp_path}"
