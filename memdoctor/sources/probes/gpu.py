@@ -126,13 +126,17 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
 
 
 def _note_processes(notes: Notebook, processes: list[dict[str, Any]]) -> None:
-    """NVML counts processes as the host does: inside a container the same number is another program, unless that one has the driver open."""
+    """NVML counts processes as the host does: inside a container the same number is another program, unless that one has the driver open.
+
+    Whatever is seen not to have it open holds nothing of a GPU, wherever that is.
+    """
     here = system.processes({int(fields["of_pid"]) for fields in processes}) if processes else {}
     own_numbers = not _has_own_pids()
     for fields in processes:
         process = here.get(int(fields["of_pid"]))
         known: dict[str, Any] = {}
-        if process is not None and (own_numbers or system.uses_gpu(process.pid)):
+        uses = system.uses_gpu(process.pid) if process is not None else False
+        if process is not None and (uses or (uses is None and own_numbers and process.pid != 1)):
             orphan = process.parent == 1 and os.getpid() != 1 and not process.zombie
             known = {"command": process.command, "user": process.user, "age": process.age, "orphan": orphan, "mine": process.mine}
             known |= {"zombie": process.zombie or None, "parent": process.parent, "seen": True}

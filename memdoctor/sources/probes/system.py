@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from memdoctor.records import record
@@ -82,17 +83,23 @@ def processes(pids: Iterable[int]) -> Mapping[int, Process]:
     return found
 
 
-def uses_gpu(pid: int) -> bool:
-    """True where the process is seen to have NVIDIA's driver open or loaded; False where it is not, or may not be looked at."""
+def uses_gpu(pid: int) -> bool | None:
+    """Whether the process has NVIDIA's driver open or loaded; None where that may not be looked at, or the process has ended."""
     import os
 
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-            if any("/libcuda.so" in line or "/dev/nvidia" in line for line in file):
-                return True
-        return any(os.readlink(f"/proc/{pid}/fd/{name}").startswith("/dev/nvidia") for name in os.listdir(f"/proc/{pid}/fd"))
+            lines = file.readlines()
+        if any("/libcuda.so" in line or "/dev/nvidia" in line for line in lines):
+            return True
+        names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return False
+        return None
+    for name in names:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if os.readlink(f"/proc/{pid}/fd/{name}").startswith("/dev/nvidia"):
+                return True
+    return False if lines else None
 
 
 def _cmdline(process: object) -> list[str]:

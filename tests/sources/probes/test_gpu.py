@@ -234,6 +234,13 @@ def test_memory_that_is_told_in_part(driver: Driver) -> None:
     assert "39 GiB of 79.65 GiB are in use, and no process is listed for it" in result.diagnosis("gpu/memory_unexplained")["message"]
 
 
+def test_another_program_of_that_number_is_never_to_be_ended(driver: Driver) -> None:
+    for pid in (1, os.getpid()):
+        result = driver.check(PID_2=pid, PID_MEM_2=8 << 30, USED_2=9 << 30)
+        assert result.rules == ["gpu/held_outside"]
+        assert not any("kill" in (fix["command"] or "") for each in result.report["diagnoses"] for fix in each["fixes"])
+
+
 def test_a_zombie_is_not_to_be_killed(driver: Driver) -> None:
     with subprocess.Popen([sys.executable, "-c", "pass"]) as child:
         deadline = time.monotonic() + 20
@@ -253,19 +260,29 @@ def in_a_container() -> bool:
     return os.readlink("/proc/self/ns/pid") != "pid:[4026531836]"
 
 
-@pytest.mark.parametrize("open_", [False, True])
-def test_a_number_of_the_host_names_no_process_of_a_container(monkeypatch: pytest.MonkeyPatch, open_: bool) -> None:
-    """Unless that process is seen to have the driver open: then the numbers are the same."""
+@pytest.mark.parametrize(
+    ("numbers", "uses", "seen"),
+    [
+        ("pid:[1]", False, False),
+        ("pid:[1]", None, False),
+        ("pid:[1]", True, True),
+        ("own", False, False),
+        ("own", None, True),
+        ("own", True, True),
+    ],
+)
+def test_whose_number_it_is(monkeypatch: pytest.MonkeyPatch, numbers: str, uses: bool | None, seen: bool) -> None:
+    """In a container a number of the host names another program, unless that one is seen to have the driver open."""
     from memdoctor.sources.probes import gpu, system
     from memdoctor.sources.probes.notebook import Notebook
 
-    monkeypatch.setattr(gpu, "FIRST_PIDS", "pid:[1]")
-    monkeypatch.setattr(system, "uses_gpu", lambda pid: open_)
+    monkeypatch.setattr(gpu, "FIRST_PIDS", os.readlink("/proc/self/ns/pid") if numbers == "own" else numbers)
+    monkeypatch.setattr(system, "uses_gpu", lambda pid: uses)
     notes = Notebook("gpu", "here")
     gpu._note_processes(notes, [{"gpu": 2, "of_pid": os.getpid(), "memory": 8 << 30}])
     (fact,) = notes.facts
-    assert fact.get("seen") is open_
-    assert (fact.get("command") is not None) is open_
+    assert fact.get("seen") is seen
+    assert (fact.get("command") is not None) is seen
 
 
 def test_a_process_with_the_driver_open_is_known(tmp_path: Path) -> None:
@@ -273,7 +290,7 @@ def test_a_process_with_the_driver_open_is_known(tmp_path: Path) -> None:
 
     from memdoctor.sources.probes.system import uses_gpu
 
-    assert not uses_gpu(os.getpid())
+    assert uses_gpu(os.getpid()) is False
     library = tmp_path / "libcuda.so.570.86.10"
     library.write_bytes(b"x" * 4096)
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
@@ -312,9 +329,13 @@ def test_what_the_library_prints_costs_nothing(driver: Driver, tmp_path: Path) -
     assert (result.rules, result.report["skips"]) == ([], [])
 
 
-@pytest.mark.skipif(os.readlink("/proc/self/ns/pid") != "pid:[4026531836]", reason="a container: its processes have other numbers")
-def test_a_process_that_holds_a_gpu(driver: Driver) -> None:
-    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as holder:
+def test_a_process_that_holds_a_gpu(driver: Driver, tmp_path: Path) -> None:
+    library = tmp_path / "libcuda.so.570.86.10"
+    library.write_bytes(b"x" * 4096)
+    script = f"import mmap, sys; file = open({str(library)!r}, 'rb'); kept = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); print(1, flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
         result = driver.check(PID_2=holder.pid, PID_MEM_2=8 << 30, USED_2=9 << 30)
         assert holder.stdin is not None
         holder.stdin.close()
