@@ -16,7 +16,8 @@ STAMPED = ("2.4", "2.6", "2.7", "2.13")
 NAMED = ("2.3", "2.4", "2.6", "2.7", "2.13")  # whose lines name the group
 WORLDS = (8, 16, 24, 32, 64, 128, 256, 512, 1024)
 FAULTS = ("silent", "dead", "late", "operation", "size", "fewer", "more")
-PREFIXES = ("none", "srun", "openmpi", "pdsh")
+PREFIXES = ("none", "srun", "openmpi", "pdsh", "kubectl", "ray")
+BY_HOST = ("pdsh", "kubectl", "ray")  # prefixes that tell the host and no rank
 PER_NODE = 8
 
 
@@ -53,7 +54,7 @@ class Hang:
     @property
     def host(self) -> str | None:
         """The culprit's host, where the log tells hosts at all."""
-        return self._host(self.culprit) if (self.prefix == "pdsh" and not self.split) or self.told == "nccl" else None
+        return self._host(self.culprit) if (self.prefix in BY_HOST and not self.split) or self.told == "nccl" else None
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -83,11 +84,14 @@ class Hang:
     # --- the job ----------------------------------------------------------------------------------------------------
 
     def _host(self, rank: int) -> str:
-        return f"node-{rank // PER_NODE:03d}"
+        node = rank // PER_NODE
+        return {"kubectl": f"worker-{node}", "ray": f"10.0.{node}.1"}.get(self.prefix, f"node-{node:03d}")
 
     def _prefixed(self, rank: int | None, text: str) -> str:
         if rank is None:
-            return f"{self._host(0)}: {text}" if self.prefix == "pdsh" else f"0: {text}" if self.prefix == "srun" else text
+            rank = 0
+            if self.prefix in ("none", "openmpi", "ray"):
+                return text
         match self.prefix:
             case "srun":
                 return f"{rank}: {text}"
@@ -95,6 +99,10 @@ class Hang:
                 return f"[1,{rank}]<stderr>:{text}"
             case "pdsh":
                 return f"{self._host(rank)}: {text}"
+            case "kubectl":
+                return f"[pod/{self._host(rank)}/pytorch] {text}"
+            case "ray":
+                return f"(RayTrainWorker pid={4000 + rank}, ip={self._host(rank)}) {text}"
         return text
 
     def _begin(self) -> list[tuple[float, int | None, str]]:
@@ -278,7 +286,7 @@ def make(seed: int, *, group: str = "world", lost: float = 0.0, most: int = 1024
     old = version in ("1.13", "2.0", "2.1")
     split = rng.random() < 0.3 and world <= 256
     prefix = rng.choice(PREFIXES)
-    if old and group == "tensor" and prefix in ("none", "pdsh"):
+    if old and group == "tensor" and prefix in ("none", *BY_HOST):
         prefix = "srun"  # nothing else tells whose lines they are
     return Hang(
         world=world,
