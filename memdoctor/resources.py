@@ -67,6 +67,6 @@ def _cache_home() -> str:
     if os.path.isabs(given):  # the XDG specification asks to ignore relative ones
         return given
     home = os.path.expanduser("~")
-    if not os.path.isabs(home):
+    if not os.path.isabs(home) or not os.path.isdir(home):  # root could make one, and must not
         raise FileNotFoundError("no home folder is known")
     return os.path.join(home, ".cache")

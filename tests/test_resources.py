@@ -104,3 +104,11 @@ def test_the_wheel_holds_every_rule_and_runs_alone(tmp_path: Path) -> None:
         text=True,
     )
     assert where.stdout.strip() == str(tmp_path / "site" / "memdoctor" / "_rules")
+
+
+def test_a_home_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        resources.cache_path()
+    assert list(tmp_path.iterdir()) == []

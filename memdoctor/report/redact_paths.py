@@ -24,6 +24,11 @@ _GENERIC = re.compile(
     r"|torch_extensions|torchelastic_\w+|triton|huggingface|hub|tensorboard|wandb|default_pg"
     r"|(iter|global_?step|step|epoch|rank|attempt|mp_rank|layer|part|version)[_-]?\d+(_\d+)*|latest(_\w+)?|none_\w+|py3\d+_cu\d+"
 )
+# Where a probe has learnt something is no path; of several hosts the name stands before it.
+_LEARNT = re.compile(
+    r"(?:([\w.#-]+): )?(environment|saved facts|NVML(?:, GPU \d+(?: and \d+)?)?|CUDA, GPU \d+|ulimit|uname|hostname|host|journalctl -k|(?:eth|ib|bond|mlx\d_)\d+"
+    r"|torch|triton|apex|transformer-engine|flash-attn(?:-3)?|xformers|bitsandbytes|deepspeed)"
+)
 _TELLING = re.compile(
     r".+\.(py|pyx|pyi|log|out|err|so(\.\d+)*|cu|cuh|cpp|cc|c|h|hpp|sh|bash|slurm|sbatch|json|ya?ml|toml|txt|ninja)(\.(gz|xz|bz2|zst))?"
     r"|(model_optim_rng|[\w-]*mp_rank_\d+[\w-]*|zero_pp_rank[\w-]*|pytorch_model[\w-]*|model[\d-]*(-of-\d+)?|metadata|common|__\d+_\d+|core)\.\w+"
@@ -45,6 +50,9 @@ def hide_paths(text: str, name: Name) -> str:
 
 def hide_path(path: str, name: Name) -> str:
     """One path with its private parts replaced: ``/home/ann/secret/train.py`` -> ``/home/user-1/dir-1/train.py``."""
+    learnt = _LEARNT.fullmatch(path)
+    if learnt is not None:
+        return f"{name('host', learnt[1])}: {learnt[2]}" if learnt[1] else path
     parts = path.split("/")
     shown: list[str] = []
     keep = len(parts) > 1 and parts[0] == "" and parts[1] in _SYSTEM

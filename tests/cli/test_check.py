@@ -210,6 +210,7 @@ def test_redacted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert "/home/ann" not in out
     assert "secret-project" not in out
     assert "NCCL_TOPO_FILE" in out
+    assert {each["path"] for diagnosis in json.loads(out)["diagnoses"] for each in diagnosis["evidence"]} == {"environment"}
     assert f'"{host_name()}"' not in out
 
 
