@@ -484,7 +484,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "host.disk": _probed(
         "A place where a job writes; name: tmp, cache, extensions, triton, huggingface, home, work.",
-        {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool", "missing": "bool", "missing": "bool", "missing": "bool", "missing": "bool"},
+        {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool", "missing": "bool"},
         {"free_share": _ratio("free", "size")},
         subject=("path",),
     ),
