@@ -470,3 +470,27 @@ def test_a_driver_that_hangs_is_not_asked_again_through_torch(driver: Driver, tm
     assert result.rules == ["gpu/no_answer"]
     assert result.seconds < 12
     assert {check["name"]: check["status"] for check in result.report["checks"]} == {"gpu": "wrong", "python": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "on_the_bus", "rules"), [({"HANDLE_3": 999}, 8, []), ({"LOST_3": 1}, 8, []), ({"COUNT": 7}, 8, ["missing"]), ({}, 8, [])]
+)
+def test_a_lost_gpu_is_not_missing_besides(
+    driver: Driver, tmp_path: Path, settings: dict[str, Any], on_the_bus: int, rules: list[str]
+) -> None:
+    """NVML still lists a card that has lost its answer; the bus is asked for those that NVML does not list."""
+    from memdoctor.derive.machine import derive_machine
+    from memdoctor.sources.probes import gpu
+    from memdoctor.sources.probes.notebook import Notebook
+    from memdoctor.sources.probes.request import Request
+
+    for number in range(on_the_bus):
+        folder = tmp_path / "sys" / "bus" / "pci" / "devices" / f"0000:{number + 16:02x}:00.0"
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text("0x10de\n")
+        (folder / "class").write_text("0x030200\n")
+    notes = Notebook("gpu", "here")
+    gpu.probe(notes, Request(environ=driver.environ(**settings), root=str(tmp_path)))
+    (count,) = [fact for fact in derive_machine(notes.facts) if fact.kind == "gpu.count"]
+    assert count.get("pci") == on_the_bus
+    assert bool(count.get("missing")) is bool(rules)
