@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.bench.children import MEMDOCTOR, PYTHON, Usage, environment, run
 from tests.bench.inputs import SHORT, SMALL_FILE, SMALL_LOG, Inputs, Sizes
-from tests.bench.table import Limit, Row, peak, ratio, show
+from tests.bench.table import Limit, Measure, Row, peak, ratio, show
 
 ROUNDS = 5
 IMPORTS = "import click, rich.console, regex, yaml"
@@ -39,21 +39,27 @@ def main() -> int:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         bench = Bench(Inputs(folder, sizes), Path(temporary), given.rg, given.rounds or (1 if given.short else ROUNDS))
+        bench.prepare()
         print(bench.about())
-        rows = show(row() for name, row in bench.measures() if given.only in name)
+        rows = show(measure.take() for measure in bench.measures() if given.only in measure.name)
     return int(not sizes.short and any(row.missed for row in rows))
 
 
 class Bench:
-    """The measures of one run of the benchmark. ``work`` is for what is thrown away after it, ``rg`` None where there is none."""
+    """The measures of one run of the benchmark: ``prepare`` comes before them. ``work`` is for what is thrown away after it, ``rg`` None
+    where there is none."""
 
     def __init__(self, inputs: Inputs, work: Path, rg: str | None, rounds: int) -> None:
         self._inputs, self._rg, self._rounds = inputs, rg, rounds
         self._environment = environment(work / "cache")
         self._patterns = work / "patterns.txt"
+        self._count = 0
+
+    def prepare(self) -> None:
+        """Make the patterns; and what is compiled and kept once, which is no part of any figure."""
         self._count = int(self._run(PYTHON, "-m", "tests.bench.patterns", str(self._patterns)).output)
-        for _ in range(2):  # what is compiled and kept once is no part of any figure
-            self._memdoctor(inputs.log(inputs.sizes.cut))
+        for _ in range(2):
+            self._memdoctor(self._inputs.log(self._inputs.sizes.cut))
 
     def about(self) -> str:
         rg = "none" if self._rg is None else self._run(self._rg, "--version").output.split("\n")[0]
@@ -62,8 +68,8 @@ class Bench:
             f"of a process and its children; in turns, {self._rounds} rounds, medians.\n"
         )
 
-    def measures(self) -> Iterator[tuple[str, Callable[[], Row]]]:
-        """Name and measurement of each row."""
+    def measures(self) -> Iterator[Measure]:
+        """What is measured, in the order of the table."""
         inputs, sizes = self._inputs, self._inputs.sizes
         yield self._against_rg()
         yield self._peak(sizes.big, Limit(128, 64))
@@ -88,19 +94,19 @@ class Bench:
             (lambda: self._memdoctor(inputs.files()), lambda: self._memdoctor(inputs.log(sizes.cut))),
         )  # fmt: skip
 
-    def _against_rg(self) -> tuple[str, Callable[[], Row]]:
+    def _against_rg(self) -> Measure:
         big = self._inputs.sizes.big
         name = f"`logs` on {_bytes(big)} against `rg --no-unicode -a -j1 -c -f PATTERNS` ({self._count:,} patterns)"
         limit = Limit(2.0, 1.3)
         rg = self._rg
         if rg is None:
-            return name, lambda: Row(name, limit, None, "ripgrep is not installed")
+            return Measure(name, limit, lambda: Row(name, limit, None, "ripgrep is not installed"))
         command = (rg, "--no-config", "--no-unicode", "-a", "-j1", "-c", "-f", str(self._patterns))
         return self._ratio(name, limit, ("memdoctor", "rg"), (self._plain, lambda: self._run(*command, str(self._inputs.log(big)))))
 
-    def _peak(self, size: int, limit: Limit) -> tuple[str, Callable[[], Row]]:
+    def _peak(self, size: int, limit: Limit) -> Measure:
         name = f"peak memory at {_bytes(size)}"
-        return name, lambda: peak(name, limit, lambda: self._memdoctor(self._inputs.log(size)))
+        return Measure(name, limit, lambda: peak(name, limit, lambda: self._memdoctor(self._inputs.log(size))))
 
     def _ratio(
         self,
@@ -109,8 +115,8 @@ class Bench:
         names: tuple[str, str],
         runs: tuple[Callable[[], Usage], Callable[[], Usage]],
         rounds: int | None = None,
-    ) -> tuple[str, Callable[[], Row]]:
-        return name, lambda: ratio(name, limit, names, runs, rounds or self._rounds)
+    ) -> Measure:
+        return Measure(name, limit, lambda: ratio(name, limit, names, runs, rounds or self._rounds))
 
     def _memdoctor(self, *logs: Path, workers: int = 1) -> Usage:
         several = ("--workers", str(workers)) if workers > 1 else ()

@@ -37,6 +37,15 @@ class Row:
         return f"| {self.measure} | {self.limit} | {value} | {self.how} |"
 
 
+@dataclass(frozen=True)
+class Measure:
+    """What one row is of; ``take`` measures it."""
+
+    name: str
+    limit: Limit
+    take: Callable[[], Row]
+
+
 HEAD = "| measure | required ≤ | aim | measured | of it |\n| --- | --- | --- | --- | --- |"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from memdoctor import catalog
 from memdoctor.engine.load import load
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs.collect import read_logs
+from tests.bench.__main__ import Bench
 from tests.bench.children import environment, run
 from tests.bench.generate import pieces
 from tests.bench.inputs import SMALL_FILE, Inputs, Sizes
 from tests.bench.some_signals import part
 from tests.bench.table import Limit, Row
+from tests.update_readme import README
 
 SIZE = 10_000_000
 
@@ -68,6 +71,13 @@ def test_a_child_is_measured_with_its_children(tmp_path: Path) -> None:
     assert idle.output == "7\n"
     with pytest.raises(RuntimeError, match="exit code 3: sad"):
         run((sys.executable, "-c", "import sys; print('sad'); sys.exit(3)"), environment(tmp_path))
+
+
+def test_the_readme_shows_the_measures_and_their_limits(tmp_path: Path) -> None:
+    shown = re.findall(r"^\| (.+?) \| ([\d.]+ \| [\d.]+) \| [\d.]+(?: MB)? \| ", README.read_text(encoding="utf-8"), re.MULTILINE)
+    bench = Bench(Inputs(tmp_path, Sizes()), tmp_path, "rg", 1)
+    expected = [(measure.name, str(measure.limit)) for measure in bench.measures()]
+    assert [(re.sub(r"\([\d,]+ patterns\)", "(0 patterns)", name), limit) for name, limit in shown] == expected
 
 
 def test_a_row_says_whether_it_holds() -> None:
