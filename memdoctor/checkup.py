@@ -26,7 +26,7 @@ __all__ = ["PROBES", "Collected", "InputError", "Request", "examine", "judge_mac
 
 def examine(request: Request, *, only: Sequence[str] = ()) -> Collected:
     """Run the probes. Raises InputError for a name that is no check, or an interpreter that is not there."""
-    from memdoctor.sources.probes.python import verify
+    from memdoctor.sources.probes.interpreter import verify
 
     names = chosen(only)
     silent = verify(request.python, request.environ, request.timeout) if {"python", "kernels"} & set(names) else ""

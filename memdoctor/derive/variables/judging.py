@@ -22,11 +22,11 @@ def judge_variables(settings: Mapping[str, str], context: Context | None = None,
     context, table = context or Context(), table or load_table()
     verdicts: list[Verdict] = []
     read: dict[str, str] = {}
-    strange = 0
+    strange: list[str] = []
     for name, value in sorted(settings.items()):
         entry = table.entries.get(name)
         if entry is None and len(verdicts) >= MOST_NAMES:
-            strange += name.startswith(OWNED)
+            strange += [name] if name.startswith(OWNED) else []
         elif entry is None:
             verdict = judge_name(name, value, table)
             verdicts += [verdict] if verdict is not None else []
@@ -37,8 +37,8 @@ def judge_variables(settings: Mapping[str, str], context: Context | None = None,
         if seen is not None:
             read[name] = seen
     if strange:
-        text = f"and {strange} more names that no version of a library reads"
-        verdicts.append(Verdict(f"{len(settings)} variables", "...", "unknown", text))
+        text = f"nor have {len(strange) - 1} more names, which no version of a library reads"
+        verdicts.append(Verdict(strange[0], settings[strange[0]], "unknown", text))
     return verdicts + _contradictions(settings, read, context, table, verdicts)
 
 

@@ -451,4 +451,4 @@ def test_thousands_of_names_that_nobody_reads() -> None:
     verdicts = judge_variables({f"NCCL_MADE_UP_{number:05d}": "1" for number in range(10_000)})
     assert time.monotonic() - begun < 2
     assert len(verdicts) == 51
-    assert verdicts[-1].text == "and 9950 more names that no version of a library reads"
+    assert verdicts[-1].text == "nor have 9949 more names, which no version of a library reads"

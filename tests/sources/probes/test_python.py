@@ -137,7 +137,7 @@ def test_a_torch_that_cannot_be_imported(environment: Environment, code: str, ru
     environment.add("torch.__init__", code, "2.9.0", "torch")
     report, exit_code = environment.check()
     assert (rules(report), exit_code) == ([rule], 1)
-    assert report["diagnoses"][0]["message"].startswith("torch 2.9.0 ")
+    assert "torch 2.9.0 " in report["diagnoses"][0]["message"]
 
 
 def test_what_torch_says_of_itself(environment: Environment) -> None:
@@ -188,7 +188,7 @@ def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_stands_for_its_interpreter(environment: Environment) -> None:
-    from memdoctor.sources.probes.python import interpreter
+    from memdoctor.sources.probes.interpreter import interpreter
 
     assert interpreter(str(environment.folder)) == environment.python
     assert interpreter(None) == sys.executable
