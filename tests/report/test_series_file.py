@@ -22,9 +22,12 @@ class Two:
         yield (1, 10, "2026-03-01T09:00:00", 2.5)
         yield (1, 20, None, math.nan)
 
+    def column(self, name: str, /) -> Iterator[Any]:
+        return (row[self.names.index(name)] for row in self)
+
 
 def test_csv() -> None:
-    read = list(csv.DictReader(io.StringIO(series_file.render(Two(), "a.CSV"))))
+    read = list(csv.DictReader(io.StringIO("".join(series_file.render(Two(), "a.CSV")))))
     assert read == [
         {"attempt": "1", "iteration": "10", "time": "2026-03-01T09:00:00", "loss": "2.5"},
         {"attempt": "1", "iteration": "20", "time": "", "loss": "nan"},
@@ -32,7 +35,7 @@ def test_csv() -> None:
 
 
 def test_json() -> None:
-    assert json.loads(series_file.render(Two(), "a.json")) == {
+    assert json.loads("".join(series_file.render(Two(), "a.json"))) == {
         "attempt": [1, 1],
         "iteration": [10, 20],
         "time": ["2026-03-01T09:00:00", None],
