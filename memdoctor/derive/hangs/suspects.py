@@ -61,7 +61,7 @@ def suspects(shown: Picture, axes: Axes, excused: frozenset[int], aborted: froze
     lacking = [(knot, meeting, ranks) for knot, meeting in ends if (ranks := _missing(shown, meeting, aborted))]
     if lacking:
         silent = _silent(shown, lacking, excused)
-        either = [] if meeting.since is not None else [one for end in ends for one in _untold(shown, *end)]
+        either = [one for end in ends for one in _untold(shown, *end)]
         return _either(silent, either) if silent and either else silent
     if aborted.intersection(rank for _, meeting in ends for rank in meeting.unseen):
         return []  # the only one that is missing ended by itself
@@ -137,7 +137,7 @@ def _silent(shown: Picture, lacking: Sequence[tuple[Knot, Meeting, list[int]]], 
 
 
 def _either(silent: Sequence[Suspect], untold: Sequence[Suspect]) -> list[Suspect]:
-    """Without times nothing tells where the waiting began: at a rank that never came, or at one that was in another call."""
+    """Lines are missing, so it may be a rank that never came, or one that was in another call."""
     found = {one.rank: one for one in (*untold, *silent)}
     return [replace(one, name="unclear", others=_less(sorted(found), rank)) for rank, one in sorted(found.items())]
 
@@ -151,11 +151,13 @@ def _late(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
 
 def _untold(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
     """Members that timed out, and whose call no line tells: it may be another one than that of the others."""
-    told = {wait.rank for wait in shown.waits if wait.op}
+    sure = meeting.group in shown.sure
+    # Where lines name the groups of the others, a call without one says no more than none.
+    told = {wait.rank for wait in shown.waits if wait.op and (wait.group is not None or not sure)}
+    told |= {wait.rank for wait in shown.waits if wait.fact.rank != wait.rank}  # the first to give up, as others tell, had waited longest
     untold = [rank for rank in meeting.members if rank in shown.timed_out and rank not in told]
     if not untold or _too_many(len(untold), len(meeting.members)):
         return []
-    sure = meeting.group in shown.sure
     return [Suspect("untold", rank, meeting, _less(knot.waiting, rank), _less(untold, rank), sure) for rank in untold]
 
 
