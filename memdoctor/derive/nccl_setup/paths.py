@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from memdoctor.derive.nccl_setup.members import Member, all_seen, by_machine, fact_of, machines
@@ -12,6 +13,7 @@ MANY = 4  # GPUs of a machine from which on so few channels are strange
 MOSTLY = 3 / 4
 _LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS")
 _SWITCHED_ON = ("1", "2")
+_IPOIB = re.compile(r"ib(?:\d+|[pPs]\d+\w*)(?:\.\w+)?")  # IP over InfiniBand, as the kernel and udev name it: ib0, ib0.8001, ibp12s0, ibs5
 
 
 def sockets(members: Sequence[Member]) -> list[Fact]:
@@ -52,6 +54,9 @@ def _why_sockets(member: Member, fast: Sequence[Member]) -> tuple[str, str | Non
         return f"it has {len(member.cards)} RDMA devices", None
     if settings.get("NCCL_IB_HCA"):
         return "NCCL_IB_HCA names devices, and none is found", "NCCL_IB_HCA"
+    over = _IPOIB.fullmatch(member.socket or member.interface or "")
+    if over:
+        return f"{over[0]} is an interface of an InfiniBand card, used for TCP", None
     if fast:
         return f"{len(fast)} other rank{'s use' if len(fast) > 1 else ' uses'} {fast[0].network}", None
     return "", None
