@@ -442,8 +442,8 @@ KINDS: Mapping[str, Kind] = {
     "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
     "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required, no_answer, crashed.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
     "gpu.state": Kind(
-        "A reading of a GPU that names a fault, from `nvidia-smi -q` given as a file or from NVML.",
-        {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str"},
+        "A reading of a GPU that names a fault, from `nvidia-smi -q` given as a file or from NVML; or its NVLink counters (name nvlink) as `nvidia-smi nvlink -e` prints them, the first of each kind that counts.",
+        {"name": "str", "gpu": "int", "bus_id": "str", "model": "str", "value": "float", "text": "str", "link": "int", "recoveries": "int", "replays": "int", "crc": "int"},
         sources=("log", "probe"),
     ),
     "cuda.error": Kind("A CUDA error that is not an OOM; name: illegal_access, misaligned, launch_failure, device_assert, no_kernel_image, invalid_device, ...", {"name": "str", "code": "int", "text": "str", "kernel": "str", "index": "str"}),
