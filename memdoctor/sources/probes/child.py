@@ -134,6 +134,8 @@ def _read(stream: IO[bytes], lines: list[dict[str, Any]]) -> None:
                 value = json.loads(line)
                 if isinstance(value, dict):
                     lines.append(value)
+        while stream.read1(1 << 16):  # type: ignore[attr-defined]  # who says more than is kept may still come to an end
+            pass
 
 
 def run_text(command: Sequence[str], *, timeout: float, environ: Mapping[str, str]) -> tuple[int | None, str]:
