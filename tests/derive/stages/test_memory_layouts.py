@@ -14,6 +14,7 @@ from tests.derive.stages.test_layouts import facts_of, sizes_of
 from tests.pipelines import Pipeline
 
 LAYOUTS = 100
+QUICK = 34  # of them in the fast tests
 
 
 def layout(number: int) -> Pipeline:
@@ -40,7 +41,7 @@ def uneven(facts: list[Fact]) -> list[Fact]:
     return [fact for fact in facts if fact.kind == "stage.uneven" and fact.fields["what"] == "memory"]
 
 
-@pytest.mark.parametrize("number", range(LAYOUTS))
+@pytest.mark.parametrize("number", [*range(QUICK), *(pytest.param(number, marks=pytest.mark.slow) for number in range(QUICK, LAYOUTS))])
 def test_memory_verdicts(number: int, tmp_path: Path) -> None:
     job = layout(number)
     stages = job.stage_mib()
