@@ -17,8 +17,6 @@ from tests.breadth import FIXTURES, Breadth, breadth
 BASE = load([rules_dir()])
 LOGS = 1240  # entries that fire, and that are quiet: the counts may grow, not fall
 QUIET = 520
-# No line of a log shows it.
-NO_LOG = {"nan.kernel": "wrong numbers of a kernel are found by computing them twice, which `memdoctor check` does"}
 # A warning about a run that goes on: nothing ends, so there is nothing that follows from it.
 NO_CASCADE = {
     "balance.*": "the others wait within each step, and no line says so",
@@ -54,7 +52,7 @@ def test_the_counts_of_fixtures_hold() -> None:
     assert counts["quiet"] >= QUIET, counts
 
 
-@pytest.mark.parametrize("cause", sorted(BASE.causes - set(NO_LOG)))
+@pytest.mark.parametrize("cause", sorted(BASE.causes))
 def test_a_cause_is_shown_in_full(cause: str) -> None:
     """Three logs that fire, a piece as people paste it and a cascade among them; a near miss of another cause and a harmless one."""
     found = shown()[cause]
@@ -65,7 +63,7 @@ def test_a_cause_is_shown_in_full(cause: str) -> None:
     assert found.harmless >= 1, found
 
 
-@pytest.mark.parametrize("cause", sorted(BASE.causes - set(NO_LOG)))
+@pytest.mark.parametrize("cause", sorted(BASE.causes))
 def test_a_cause_is_shown_under_several_launchers(cause: str) -> None:
     if not any(fnmatchcase(cause, each) for each in ANY_LAUNCHER):
         assert len(shown()[cause].launchers) >= 2, shown()[cause]
@@ -78,7 +76,6 @@ def test_every_minor_release_of_nccl_has_its_log() -> None:
 
 def test_what_is_excepted_is_still_so() -> None:
     """An exception that is no longer needed goes."""
-    assert not [cause for cause in NO_LOG if shown()[cause].fires]
     for pattern in ANY_LAUNCHER:
         assert any(len(each.launchers) < 2 for cause, each in shown().items() if fnmatchcase(cause, pattern)), pattern
     for pattern in NO_CASCADE:
