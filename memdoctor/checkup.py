@@ -16,7 +16,7 @@ from memdoctor.model import Check, Diagnosis, Fact, InputFile, Report, Run, Skip
 from memdoctor.resources import rules_dir
 from memdoctor.sources.probes.collect import PROBES, Collected, chosen, collect
 from memdoctor.sources.probes.request import Request
-from memdoctor.sources.saved import one_a_node, read_saved
+from memdoctor.sources.saved import UNUSABLE, one_a_node, read_saved
 
 PROBE_SOURCES = frozenset({"probe"})
 NODES = "nodes"  # the check that several nodes are alike
@@ -63,7 +63,11 @@ def judge_saved(
             if fact.origin.source.removeprefix(PROBE) in names:
                 path = f"{host}: {fact.origin.path}" if many and fact.origin.path is not None else fact.origin.path
                 facts.append(replace(fact, host=host, origin=replace(fact.origin, path=path), seq=len(facts)))
-        skips += [replace(skip, reason=f"{host}: {skip.reason}" if many else skip.reason) for skip in one.skips if skip.source in names]
+        skips += [
+            replace(skip, reason=f"{host}: {skip.reason}" if many else skip.reason)
+            for skip in one.skips
+            if skip.source in {*names, UNUSABLE}
+        ]
     ran = tuple(name for name in PROBES if name in names and any(name in one.ran for one in saved))
     expect = expect_gpus if expect_gpus is not None else next((one.expect_gpus for one in saved if one.expect_gpus is not None), None)
     told = (*_merged(skips, many), *unusable, *doubled)

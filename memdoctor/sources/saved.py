@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,12 @@ from memdoctor.records import record
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
 MOST_FACTS = 200_000
+UNUSABLE = "saved facts"  # the source of a skip that belongs to no check
+MOST = 1 << 64  # no counter and no size of a machine is beyond it
+MOST_GPUS = 1024
 _NUMBERS = ("int", "float", "bytes", "seconds", "ms", "hex")
+_NEVER_NEGATIVE = ("bytes", "seconds", "ms")
+_WHOLE = ("int", "hex")
 
 
 @record
@@ -34,6 +40,8 @@ class Saved:
 
 def read_saved(paths: Sequence[str]) -> tuple[list[Saved], list[Skip]]:
     """The files of ``paths``, and a skip for each that cannot be used; a folder stands for the .json files in it.
+
+    A fact that cannot be one is left out, with a skip of the check that it belongs to.
 
     Raises InputError, naming file and fault, where none can be used.
     """
@@ -55,7 +63,7 @@ def read_saved(paths: Sequence[str]) -> tuple[list[Saved], list[Skip]]:
             faults.append(error)
     if not saved:
         raise faults[0]
-    return saved, [Skip("saved facts", str(fault)) for fault in faults]
+    return saved, [Skip(UNUSABLE, str(fault)) for fault in faults]
 
 
 def one_a_node(files: Sequence[Saved]) -> tuple[list[Saved], list[Skip]]:
@@ -72,7 +80,7 @@ def one_a_node(files: Sequence[Saved]) -> tuple[list[Saved], list[Skip]]:
         else:
             nodes.append([file])
     skips = [
-        Skip("saved facts", f"{node[0].host} has {len(node)} files; of each check the later one counts, {node[-1].input.path} the last")
+        Skip(UNUSABLE, f"{node[0].host} has {len(node)} files; of each check the later one counts, {node[-1].input.path} the last")
         for node in nodes
         if len(node) > 1
     ]
@@ -98,7 +106,7 @@ def _read(path: str) -> Saved:
         size = os.path.getsize(path)
         if size > MOST_BYTES:
             raise InputError(f"{path}: larger than {MOST_BYTES >> 20} MiB; this is no file of saved facts")
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             text = file.read()
         data = json.loads(text)
     except OSError as error:
@@ -123,17 +131,47 @@ def _saved(path: str, size: int, lines: int, data: Any) -> Saved:
     if len(data["facts"]) > MOST_FACTS:
         raise _Fault(f"it holds more than {MOST_FACTS:,} facts")
     host = _text(data.get("host"), "host")
-    facts = tuple(_fact(entry, number, host) for number, entry in enumerate(data["facts"], 1))
+    facts, left_out = _facts(data["facts"], host)
     skips = tuple(_skip(entry) for entry in _list(data.get("skips", []), "skips"))
     ran = tuple(_text(name, "an entry of probes") for name in _list(data.get("probes", []), "probes"))
     expect = data.get("expect_gpus")
-    if expect is not None and (not isinstance(expect, int) or isinstance(expect, bool)):
-        raise _Fault("`expect_gpus` is no whole number")
+    if expect is not None and (not isinstance(expect, int) or isinstance(expect, bool) or not 0 <= expect <= MOST_GPUS):
+        raise _Fault(f"`expect_gpus` is no whole number from 0 to {MOST_GPUS}")
+    skips += tuple(replace(skip, reason=f"{path}: {skip.reason}") for skip in left_out)
     return Saved(InputFile(path, size, lines), host, facts, skips, ran or _ran(facts, skips), expect)
 
 
+def _facts(entries: Sequence[Any], host: str) -> tuple[tuple[Fact, ...], list[Skip]]:
+    """The facts of one file, and a skip for those of each kind that can be none. Raises the first fault where not one can be used."""
+    facts: list[Fact] = []
+    faults: dict[tuple[str, str], list[_Fault]] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            facts.append(_fact(entry, number, host))
+        except _Fault as fault:
+            faults.setdefault(_belongs_to(entry), []).append(fault)
+    if faults and not facts:
+        raise next(iter(faults.values()))[0]
+    skips = []
+    for (source, kind), those in faults.items():
+        more = f"; {len(those) - 1} more of this kind" if len(those) > 1 else ""
+        skips.append(Skip(source, f"{those[0]}; left out{more}", (kind,) if kind else ()))
+    return tuple(facts), skips
+
+
+def _belongs_to(entry: Any) -> tuple[str, str]:
+    """The check and the kind of an entry that is no fact, as far as they can be told."""
+    kind = entry.get("kind") if isinstance(entry, dict) else None
+    origin = entry.get("origin") if isinstance(entry, dict) else None
+    source = origin.get("source") if isinstance(origin, dict) else None
+    return (
+        source.removeprefix("probe.") if isinstance(source, str) and source.startswith("probe.") else UNUSABLE,
+        kind if isinstance(kind, str) and kind in catalog.KINDS else "",
+    )
+
+
 def _ran(facts: Sequence[Fact], skips: Sequence[Skip]) -> tuple[str, ...]:
-    names = [fact.origin.source.removeprefix("probe.") for fact in facts] + [skip.source for skip in skips]
+    names = [fact.origin.source.removeprefix("probe.") for fact in facts] + [skip.source for skip in skips if skip.source != UNUSABLE]
     return tuple(dict.fromkeys(names))
 
 
@@ -141,9 +179,10 @@ def _fact(entry: Any, number: int, host: str) -> Fact:
     where = f"fact {number}"
     if not isinstance(entry, dict):
         raise _Fault(f"{where} is no object")
-    kind = catalog.KINDS.get(entry.get("kind", ""))
+    name_of = entry.get("kind")
+    kind = catalog.KINDS.get(name_of) if isinstance(name_of, str) else None
     if kind is None or "probe" not in kind.sources:
-        raise _Fault(f"{where}: no probe yields the kind {entry.get('kind')!r}")
+        raise _Fault(f"{where}: no probe yields the kind {str(name_of)[:100]!r}")
     fields: dict[str, Any] = {}
     given = entry.get("fields", {})
     if not isinstance(given, dict):
@@ -174,7 +213,7 @@ def _fact(entry: Any, number: int, host: str) -> Fact:
 def _value(value: Any, type_: str, where: str) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if type_ in _NUMBERS and number:
-        return value
+        return _number(value, type_, where)
     if type_ == "bool" and isinstance(value, bool):
         return value
     if type_ in ("str", "version") and isinstance(value, str):
@@ -184,6 +223,16 @@ def _value(value: Any, type_: str, where: str) -> Any:
     if type_ == "map" and isinstance(value, Mapping):
         return dict(value)
     raise _Fault(f"{where}: {type(value).__name__} where {type_} is wanted")
+
+
+def _number(value: int | float, type_: str, where: str) -> int | float:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _Fault(f"{where}: {value} is no number")
+    if abs(value) > MOST or (value < 0 and type_ in _NEVER_NEGATIVE):
+        raise _Fault(f"{where}: {str(value)[:24]}{'...' if len(str(value)) > 24 else ''} is out of range")
+    if type_ in _WHOLE and isinstance(value, float) and not value.is_integer():
+        raise _Fault(f"{where}: {value} where a whole number is wanted")
+    return value
 
 
 def _skip(entry: Any) -> Skip:

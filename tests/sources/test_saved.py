@@ -106,3 +106,72 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps(changed(host=name)))
     (tmp_path / "notes.txt").write_text("not looked at")
     assert [saved.host for saved in read_saved([str(tmp_path), str(tmp_path / "a.json")])[0]] == ["a", "b"]
+
+
+SOUND: dict[str, Any] = GOOD["facts"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "problem"),
+    [
+        ("gpu.device", {"gpu": 0, "memory": 10**400}, "memory: 100000000000000000000000... is out of range"),
+        ("gpu.device", {"gpu": 0, "memory": 1e300}, "memory: 1e+300 is out of range"),
+        ("gpu.device", {"gpu": 0, "memory": -1}, "memory: -1 is out of range"),
+        ("gpu.device", {"gpu": 0.5}, "gpu: 0.5 where a whole number is wanted"),
+        ("gpu.device", {"power_limit": float("nan")}, "power_limit: nan is no number"),
+        ("gpu.device", {"power_limit": float("-inf")}, "power_limit: -inf is no number"),
+        ("host.memory", {"total": 10**400, "available": 1}, "total: 100000000000000000000000... is out of range"),
+        ("host.memory", {"total": "much"}, "total: str where bytes is wanted"),
+        ("host.lock", {"age": -5.0}, "age: -5.0 is out of range"),
+        (["x"], {}, "no probe yields the kind"),
+        ({"a": 1}, {}, "no probe yields the kind"),
+        (None, {}, "no probe yields the kind 'None'"),
+    ],
+)
+def test_an_odd_fact_costs_itself_alone(tmp_path: Path, kind: Any, fields: dict[str, Any], problem: str) -> None:
+    from memdoctor.checkup import judge_saved
+
+    odd = {"kind": kind, "fields": fields, "origin": {"source": "probe.host", "path": "x"}}
+    path = write(tmp_path, changed(facts=[SOUND, odd, odd]))
+    ((saved,), _) = read_saved([path])
+    assert [each.kind for each in saved.facts] == ["host.shm"]
+    (skip,) = saved.skips
+    assert skip.source == "host"
+    assert skip.kinds == ((kind,) if isinstance(kind, str) else ())
+    assert skip.reason.startswith(f"{path}: fact 2")
+    assert problem in skip.reason
+    assert skip.reason.endswith("left out; 1 more of this kind")
+    report = judge_saved([path])
+    assert [each.reason for each in report.skips] == [skip.reason]
+
+
+@pytest.mark.parametrize("odd", [7, {"kind": ["x"]}, {"kind": "host.shm", "origin": 7}])
+def test_an_odd_fact_of_no_check_is_told(tmp_path: Path, odd: Any) -> None:
+    from memdoctor.checkup import judge_saved
+
+    report = judge_saved([write(tmp_path, changed(facts=[SOUND, odd]))])
+    (skip,) = report.skips
+    assert (skip.source, "fact 2" in skip.reason) == ("saved facts", True)
+    assert [check.name for check in report.checks] == ["host"]
+
+
+def test_one_of_three_files_with_an_odd_fact(tmp_path: Path) -> None:
+    from memdoctor.cli import main
+
+    for name in ("a", "b", "c"):
+        facts = [SOUND, {"kind": "host.memory", "fields": {"total": 10**400 if name == "b" else 1 << 40, "available": 1 << 39}}]
+        (tmp_path / f"{name}.json").write_text(json.dumps(changed(host=name, facts=facts)))
+    assert main(["check", str(tmp_path), "--fail-on", "never"]) == 0
+
+
+@pytest.mark.parametrize("number", [-1, 1025, 10**400])
+def test_an_expectation_out_of_range(tmp_path: Path, number: int) -> None:
+    with pytest.raises(InputError, match="expect_gpus"):
+        read_saved([write(tmp_path, changed(expect_gpus=number))])
+
+
+def test_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode())
+    ((saved,), _) = read_saved([str(path)])
+    assert saved.host == "node-01"
