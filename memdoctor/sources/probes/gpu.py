@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import memdoctor
+from memdoctor import units
 from memdoctor.sources.probes import system
 from memdoctor.sources.probes.child import Outcome, is_fact, run
 from memdoctor.sources.probes.host import container
@@ -79,7 +80,7 @@ def _note_count(notes: Notebook, request: Request, found: int, reason: str | Non
     pci = pci_gpus(request.root)
     inside = container(request.root, dict(request.environ)) is not None
     confined = any(request.environ.get(name) not in (None, "", "all") for name in _CONFINING)
-    excerpt = f"NVML lists {found}, the PCI bus {'unknown' if pci is None else pci}" + (f": {reason}" if reason else "")
+    excerpt = f"lists {found}, the PCI bus {'unknown' if pci is None else pci}" + (f": {reason}" if reason else "")
     claims = [f"{name}={request.environ[name]}" for name in _COUNTING if request.environ.get(name)] or None
     notes.add(
         "gpu.count", path="NVML", excerpt=excerpt, found=found, pci=pci, container=inside, confined=confined, reason=reason, claims=claims
@@ -91,7 +92,8 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
     found: int | None = None
     reason: str | None = None
     processes: list[dict[str, Any]] = []
-    complete = False
+    texts = _lost_texts(outcome)
+    complete = refused = False
     for line in outcome.lines:
         if "count" in line:
             found = int(line["count"])
@@ -108,12 +110,14 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
             whole = "," not in str(line["unread"])
             notes.skip(f"{line['unread']} could not be read: {line.get('text')}", *(("gpu.device",) if whole else ()))
         elif line.get("code") == NO_PERMISSION:
+            refused = True
             notes.skip(f"GPU {line.get('lost')} may not be looked at: {line.get('text')}")
         elif "lost" in line:
             gpu = int(line["lost"])
+            place = f" at {line['bus_id']}" if line.get("bus_id") else ""
             notes.add(
-                "gpu.error", path=f"NVML, GPU {gpu}", excerpt=f"{line.get('call')}: {line.get('text')} (code {line.get('code')})",
-                name=_GPU_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, bus_id=line.get("bus_id"), text=f"GPU {gpu}: {line.get('text')}", code=line.get("code"),
+                "gpu.error", path=f"NVML, GPU {gpu}", excerpt=f"{line.get('call')}{place}: {line.get('text')} (code {line.get('code')})",
+                name=_GPU_ERRORS.get(int(line.get("code", 999)), "lost"), gpu=gpu, text=texts, code=line.get("code"),
             )  # fmt: skip
         elif is_fact(line) and line["kind"] == "gpu.process":
             processes.append(line["fields"])
@@ -121,8 +125,19 @@ def take(notes: Notebook, outcome: Outcome) -> tuple[int | None, str | None, boo
             notes.add(str(line["kind"]), path=str(line.get("path", "NVML")), excerpt=str(line.get("excerpt", "")), fields=line["fields"])
         elif "done" in line:
             complete = True
+    if complete and found == 0 and reason is None and not refused:
+        notes.skip("the driver lists no GPU", *(kind for kind in KINDS if kind not in ("gpu.driver", "gpu.count", "gpu.error")))
     _note_processes(notes, processes)
     return found, reason, complete
+
+
+def _lost_texts(outcome: Outcome) -> str:
+    """What the driver says of the GPUs that do not answer; which of them says what, where they do not say the same."""
+    said: dict[str, list[int]] = {}
+    for line in outcome.lines:
+        if "lost" in line and line.get("code") != NO_PERMISSION:
+            said.setdefault(str(line.get("text")), []).append(int(line["lost"]))
+    return next(iter(said), "") if len(said) < 2 else "; ".join(f"{units.format_ranks(gpus)}: {text}" for text, gpus in said.items())
 
 
 def _note_processes(notes: Notebook, processes: list[dict[str, Any]]) -> None:

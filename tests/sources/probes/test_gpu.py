@@ -141,6 +141,23 @@ def test_gpus_that_should_be_there(
         assert f"(expected by {by})" in result.diagnosis("gpu/missing")["message"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"LOST_3": 1}, "GPU 3 (GPU is lost)"),
+        ({"LOST_3": 1, "HANDLE_5": 999}, "GPU 3, 5 (3: GPU is lost; 5: Unknown Error)"),
+        ({"HANDLE_3": 999, "HANDLE_4": 15, "HANDLE_5": 2}, "GPU 3-5 (3: Unknown Error; 4: GPU is lost; 5: Invalid Argument)"),
+        ({"LOST": 1}, "GPU 0-7 (GPU is lost)"),
+    ],
+)
+def test_every_lost_gpu_is_named(driver: Driver, settings: dict[str, Any], named: str) -> None:
+    result = driver.check(**settings)
+    assert result.rules == ["gpu/lost"]
+    diagnosis = result.diagnosis("gpu/lost")
+    assert diagnosis["message"].endswith(f": {named}")
+    assert all(each["path"].startswith("NVML, GPU ") for each in diagnosis["evidence"])
+
+
 # model -> how it answers in health; each is one GPU as it comes, eight of them on its usual board
 A100 = {
     "NAME": "NVIDIA A100-SXM4-80GB",
