@@ -11,7 +11,7 @@ from typing import Any
 
 from memdoctor import catalog
 from memdoctor.derive.machine.facts import by_host, derived, of_kind
-from memdoctor.derive.machine.readings import GPU_READINGS, LOWERED, ONE_FOR_ALL, alike, readings, show
+from memdoctor.derive.machine.readings import GPU_READINGS, LOWERED, ONE_FOR_NODE, alike, is_own, numbers, readings, show
 from memdoctor.model import Fact, Origin
 from memdoctor.records import record
 
@@ -38,7 +38,24 @@ def differences(facts: Sequence[Fact], looked: Collection[str] = ()) -> list[Fac
     hosts.update(by_host(facts))
     found = [fact for own in hosts.values() for fact in _among_gpus(own)]
     if len(hosts) > 1:
-        found += _among_nodes(hosts, looked)
+        found += [*_among_nodes(hosts, looked), *_doubled(hosts)]
+    return found
+
+
+def _doubled(hosts: Mapping[str, Sequence[Fact]]) -> list[Fact]:
+    """Nodes that have one number, of which each must have its own."""
+    known = {host: numbers(facts) for host, facts in hosts.items()}
+    found = []
+    for what in ONE_FOR_NODE:
+        members: dict[str, list[str]] = {}
+        for host, own in sorted(known.items()):
+            if what in own:
+                members.setdefault(own[what], []).append(host)
+        for value, those in members.items():
+            if len(those) > 1:
+                text = f"{what} is {value} on {_listed(those)}"
+                shown = {"what": what, "value": value, "nodes": _listed(those), "number": len(those), "scope": "variables, doubled"}
+                found.append(_difference(None, "environment", text, **shown))
     return found
 
 
@@ -70,8 +87,8 @@ def _among_nodes(hosts: Mapping[str, Sequence[Fact]], looked: Collection[str]) -
         if variable:  # a variable that a host has not set is a value, too
             values = {host: own.get(what, "not set") for host, own in known.items() if host in seen and host not in bare}
         one = _parts(values)
-        if one is None or (variable and _label(what) not in ONE_FOR_ALL and len(values) > 2 and len(one.groups) == len(values)):
-            continue  # where each node has another value, it is its own by nature
+        if one is None or (variable and len(values) > 2 and len(one.groups) == len(values) and is_own(_label(what), list(values.values()))):
+            continue
         parts[what] = one
     for what, one in parts.items():
         implied = {host for other, its in parts.items() if what in _IMPLIES.get(other, ()) for host in its.odd}

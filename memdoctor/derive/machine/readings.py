@@ -18,6 +18,8 @@ _OWN = (
     "TORCHINDUCTOR_CACHE_DIR", "PYTORCH_KERNEL_CACHE_PATH", "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_ASSETS_CACHE", "HF_MODULES_CACHE",
     "HF_XET_CACHE", "TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 )  # fmt: skip
+_OWN_PLACES = ("/", "~", "file:")  # a file or folder may lie elsewhere on each node
+ONE_FOR_NODE = ("NODE_RANK", "GROUP_RANK")  # with these no two nodes may be alike
 ONE_FOR_ALL = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")  # with these no two nodes may differ
 NEAR = 0.03  # two sizes that differ by less are of one kind: firmware keeps a little of the RAM for itself
 _PACKAGES = (
@@ -80,6 +82,18 @@ def readings(facts: Sequence[Fact]) -> dict[str, Any]:
     values.update({f"${name}": value for name, value in own.items() if name not in _OWN})
     values["visible GPUs"] = _visible(settings.get("CUDA_VISIBLE_DEVICES"), values["GPU count"])
     return {name: value for name, value in values.items() if value is not None}
+
+
+def is_own(variable: str, values: Sequence[str]) -> bool:
+    """True where a variable may differ on every node by its nature: its values are places in the file system."""
+    return variable not in ONE_FOR_ALL and all(value.startswith(_OWN_PLACES) for value in values)
+
+
+def numbers(facts: Sequence[Fact]) -> dict[str, str]:
+    """The variables of ``ONE_FOR_NODE`` and their values on one node."""
+    return {
+        str(fact.get("variable")): str(fact.get("value")) for fact in of_kind(facts, "env.setting") if fact.get("variable") in ONE_FOR_NODE
+    }
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -15,7 +15,7 @@ PROBE = "probe."
 
 def summaries(facts: Sequence[Fact]) -> dict[str, str]:
     """probe -> what it found, in one line; of several hosts what most of them have."""
-    hosts = by_host(facts)
+    hosts = by_host(fact for fact in facts if fact.kind != "node.difference")  # that of nodes in even parts belongs to none of them
     result = {}
     for probe in dict.fromkeys(fact.origin.source.removeprefix(PROBE) for fact in facts if fact.origin.source.startswith(PROBE)):
         shape = _SHAPES.get(probe)

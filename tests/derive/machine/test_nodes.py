@@ -189,6 +189,35 @@ def test_what_each_node_has_of_its_own(tmp_path: Path, variable: str, value: str
     assert [rule for rule, _, _ in told(tmp_path) if rule.startswith("env/skew")] == []
 
 
+def test_a_variable_with_another_value_on_every_node(tmp_path: Path) -> None:
+    for number, algorithm in enumerate(("Ring", "Tree", "NVLS", "PAT")):
+        save(tmp_path, number, **{"$NCCL_ALGO": algorithm})
+    report = judge_saved([str(tmp_path)])
+    (only,) = [each for each in report.diagnoses if each.rule.startswith("env/skew")]
+    assert only.message == "NCCL_ALGO: Ring on node-00; Tree on node-01; NVLS on node-02; PAT on node-03"
+    assert (only.confidence, report.hosts_to_exclude) == ("possible", ())
+
+
+@pytest.mark.parametrize("name", ["NODE_RANK", "GROUP_RANK"])
+def test_a_node_rank_that_two_nodes_have(tmp_path: Path, name: str) -> None:
+    for number, rank in enumerate(("0", "1", "1", "3")):
+        save(tmp_path, number, **{f"${name}": rank})
+    report = judge_saved([str(tmp_path)])
+    assert [(each.rule, each.message) for each in report.diagnoses] == [("env/node_rank_doubled", f"{name}=1 on 2 nodes: node-01, node-02")]
+    assert report.hosts_to_exclude == ()
+
+
+def test_nodes_are_counted_without_what_belongs_to_none(tmp_path: Path) -> None:
+    for number in range(2):
+        save(tmp_path, number, **({"gpu.driver.driver": "575.57.08"} if number else {}))
+    host, facts = node(0)
+    (tmp_path / "again.json").write_text(facts_file.render(host, facts, [], ["host", "gpu", "python", "variables", "network"]))
+    summaries = {check.name: check.summary for check in judge_saved([str(tmp_path)]).checks}
+    assert summaries["nodes"] == "2 nodes"
+    assert summaries["host"].startswith("2 of 2 nodes: ")
+    assert not any("of 3 nodes" in summary for summary in summaries.values())
+
+
 def test_an_address_that_no_two_nodes_share(tmp_path: Path) -> None:
     for number in range(3):
         save(tmp_path, number, **{"$MASTER_ADDR": f"node-{number:02d}"})
