@@ -55,7 +55,8 @@ def check(
     if save is not None:
         from memdoctor.report import facts
 
-        output.write(save, facts.render(collected.host, collected.facts, collected.skips, collected.ran, collected.expect_gpus))
+        saved = facts.render(collected.host, collected.facts, collected.skips, collected.ran, collected.expect_gpus)
+        output.write(save, saved, "--save")
     return render(checkup.judge_machine(collected, rules_dirs=options.rules, ignore=options.ignore), options)
 
 

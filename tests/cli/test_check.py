@@ -219,6 +219,14 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert "there is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", ["/proc/x.json", "/dev/full"])
+def test_a_save_that_fails_names_its_option(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--only", "host", "--save", place]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"memdoctor: --save {place}: the file cannot be written: ")
+    assert "--output" not in error
+
+
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     """Neither where it is run, nor in the home folder, but for the cache of the rules."""
     home, work = tmp_path / "home", tmp_path / "work"
