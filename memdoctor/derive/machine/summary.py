@@ -55,12 +55,19 @@ def _disks(facts: Sequence[Fact]) -> str:
 
 def _gpu(facts: Sequence[Fact]) -> str:
     gpus, driver = of_kind(facts, "gpu.device"), first(facts, "gpu.driver")
-    models = Counter(f"{fact.get('model')} ({units.format_size(fact.get('memory'))})" for fact in gpus if fact.get("memory"))
+    models = Counter(_model(fact) for fact in gpus)
     versions = f"driver {driver['driver']}" + (f" (CUDA {driver['cuda']})" if driver.get("cuda") else "") if driver.get("driver") else None
     parts = [f"{number} x {model}" for model, number in models.most_common(3)]
+    others = sum(models.values()) - sum(number for _, number in models.most_common(3))
+    parts += [f"{others} others"] if others else []
     if gpus:
         parts.append(features(gpus[0].fields))
     return _join(*parts, versions)
+
+
+def _model(gpu: Fact) -> str:
+    size = units.format_size(gpu.get("memory")) if gpu.get("memory") else "memory not told"
+    return f"{gpu.get('model') or 'GPU of unknown model'} ({size})"
 
 
 def features(gpu: Mapping[str, Any]) -> str:

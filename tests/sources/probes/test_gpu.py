@@ -223,6 +223,30 @@ def test_a_fault_of_one_gpu_of_any_model(driver: Driver, model: str) -> None:
         assert f"GPU {number}" in result.diagnosis(rule)["message"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "summary"),
+    [
+        ({"MEM_3": "none"}, "7 x NVIDIA H100 80GB HBM3 (79.65 GiB), 1 x NVIDIA H100 80GB HBM3 (memory not told), Hopper"),
+        ({"MEM": "none", "NAME": "NVIDIA GB10", "CC": "12.1", "COUNT": 1, "NVLINKS": 0}, "1 x NVIDIA GB10 (memory not told), Blackwell"),
+        ({f"MEM_{gpu}": (80 + 4 * gpu) << 30 for gpu in range(8)}, "5 others, Hopper"),
+    ],
+)
+def test_every_gpu_is_in_the_summary(driver: Driver, settings: dict[str, Any], summary: str) -> None:
+    (check,) = driver.check(**settings).report["checks"]
+    assert summary in check["summary"]
+
+
+def test_no_gpu_is_no_tick(driver: Driver) -> None:
+    result = driver.check(COUNT=0)
+    (check,) = result.report["checks"]
+    assert (check["status"], check["summary"]) == ("skipped", "the driver lists no GPU")
+    assert result.code == 0
+    (evidence,) = result.report["diagnoses"][0]["evidence"]
+    assert (evidence["path"], evidence["text"].startswith("lists 0, ")) == ("NVML", True)
+    expected = driver.check("--expect-gpus", "8", COUNT=0)
+    assert (expected.code, [each["severity"] for each in expected.report["diagnoses"]]) == (1, ["error"])
+
+
 def test_several_faults_of_one_gpu_are_all_named(driver: Driver) -> None:
     result = driver.check(PCIE_W_3=8, POWER_LIMIT_3=300000, NVLINKS_UP_3=16, TEMP_3=85, ECC_3=0, PERSISTENCE_3=0)
     assert result.rules == ["gpu/ecc_off", "gpu/hot", "gpu/links_down", "gpu/pcie_width", "gpu/persistence", "gpu/power_limit"]
