@@ -15,6 +15,7 @@ MOST_EVIDENCE = 5
 MOST_TEXT = 400  # characters of an evidence line
 _PLACE = lazy(r"<([a-z_]+)>")
 _PASTABLE = lazy(r"[A-Za-z0-9_./:@=+,%][A-Za-z0-9_./:@=+,%-]*")  # inputs are not trusted: nothing else gets into a line to paste
+_OF_THE_MACHINE = ("env_variable", "gpu", "host")  # a probe knows these itself: a place that stays open is nothing that a reader could fill
 _SINGLE = ("value", "meant", "read", "use", "power_default")  # values of a setting: those of two hosts make no list
 TRAINERS: Mapping[str, frozenset[str]] = {  # whose fixes serve a run with this trainer
     "megatron-lm": frozenset({"megatron-lm"}),
@@ -120,10 +121,13 @@ def fill(fix: Fix, facts: Sequence[Fact]) -> Fix:
 
     places = () if fix.command is None else _PLACE.findall(fix.command)
     usable = all(any(fact.get(name) is not None for fact in facts) for name in places if any(name in _fields(fact) for fact in facts))
+    command = None if fix.command is None or not usable else _PLACE.sub(value, fix.command)
+    if command is not None and any(fact.origin.source.startswith("probe.") for fact in facts):
+        command = None if any(name in _OF_THE_MACHINE for name in _PLACE.findall(command)) else command
     return replace(
         fix,
         do=_PLACE.sub(value, fix.do),
-        command=None if fix.command is None or not usable else _PLACE.sub(value, fix.command),
+        command=command,
         config=None if fix.config is None else _PLACE.sub(value, fix.config),
     )
 

@@ -104,6 +104,36 @@ def test_a_value_is_never_pasted_into_a_shell(monkeypatch: pytest.MonkeyPatch, c
     assert command == "unset NCCL_SOCKET_IF_NAME; export NCCL_SOCKET_IFNAME=<value>"
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("gpu.device", {"ecc_volatile": 3}),  # its number is not known
+        ("gpu.device", {"remap_pending": True}),
+        ("gpu.device", {"gpu": 0, "remap_failure": True}),
+        ("gpu.device", {"model": "NVIDIA H100 80GB HBM3", "ecc": False, "memory": 85520809984}),
+        ("gpu.error", {"name": "lost"}),
+        ("gpu.error", {"name": "no_answer", "text": "NVML did not answer"}),
+        ("env.setting", {"variable": "NCCL_ALGO;x", "value": "Rong", "from": "environment"}),
+        ("env.setting", {"variable": "NCCL_DEBUGG", "value": "INFO", "from": "/etc/nccl.conf"}),
+    ],
+)
+def test_no_fix_leaves_open_what_the_machine_knows(
+    kind: str, fields: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither for a host whose name is nothing to paste, nor for a GPU without a number."""
+    source = "variables" if kind == "env.setting" else "gpu"
+    odd = {"kind": kind, "fields": fields, "origin": {"source": f"probe.{source}", "path": "NVML", "excerpt": "x"}}
+    path = tmp_path / "facts.json"
+    path.write_text(json.dumps({"schema_version": 1, "host": "node 1;x", "probes": [source], "facts": [odd]}))
+    report = report_of(capsys, str(path))
+    assert report["diagnoses"]
+    for each in report["diagnoses"]:
+        assert each["fixes"]
+        for fix in each["fixes"]:
+            text = f"{fix['do']} {fix['command']} {fix['config']}"
+            assert not any(place in text for place in ("<env_variable>", "<gpu>", "<host>")), text
+
+
 def test_a_setting_of_a_file_is_corrected_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
