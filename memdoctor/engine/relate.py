@@ -70,8 +70,15 @@ def relate(findings: Sequence[Finding], *, run: Run, timeline: Timeline) -> Rela
         candidates=() if root is None else _candidates(root, next((failure for failure in failures if failure.root is root), None)),
         confidence=None if root is None else root.finding.confidence,
         action=None if root is None else root.rule.action,
-        hosts_to_exclude=tuple(sorted(root.hosts)) if root is not None and root.rule.action in ("exclude-hosts", "call-hardware") else (),
+        hosts_to_exclude=_to_exclude(root),
     )
+
+
+def _to_exclude(root: Case | None) -> tuple[str, ...]:
+    """The hosts that the root cause says to leave out; none where it is only possible: that would be to guess with other people's machines."""
+    if root is None or root.finding.confidence == "possible" or root.rule.action not in ("exclude-hosts", "call-hardware"):
+        return ()
+    return tuple(sorted(root.hosts))
 
 
 def _failed_last(attempts: Mapping[int, AttemptInfo], run: Run) -> int:

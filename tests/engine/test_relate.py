@@ -602,6 +602,12 @@ def test_hosts_to_exclude(action: str, hosts: tuple[str, ...]) -> None:
     assert (related.action, related.hosts_to_exclude) == (action, hosts)
 
 
+def test_no_host_is_left_out_on_a_guess() -> None:
+    made = finding("gpu.xid", fact("xid", at=0, host="n2"), action="exclude-hosts")
+    assert relate([replace(made, confidence="likely")], run=Run(), timeline=failed()).hosts_to_exclude == ("n2",)
+    assert relate([replace(made, confidence="possible")], run=Run(), timeline=failed()).hosts_to_exclude == ()
+
+
 def test_a_finding_of_no_attempt_is_told_to_the_one_that_failed() -> None:
     xid = replace(finding("gpu.xid", fact("xid", at=None, host="n1", path="dmesg.txt")), attempt=0)
     timeline = Timeline((AttemptInfo(1, "failed"), AttemptInfo(2, "completed")))
