@@ -142,9 +142,9 @@ class Job:
             f"node-{rank // 8:02d}:{4100 + rank}:{5200 + rank} [{rank % 8}] misc/socket.cc:881 NCCL WARN socketStartConnect: Connect to "
             f"10.0.3.{rank}<41231> failed : Software caused connection abort\n"
             f"[rank{rank}]: Traceback (most recent call last):\n"
-            f'[rank{rank}]:   File "/work/train/data.py", line 118, in __getitem__\n'
+            f'[rank{rank}]:   File "/job/train/data.py", line 118, in __getitem__\n'
             f"[rank{rank}]:     return self.read(self.offsets[index], index)\n"
-            f'[rank{rank}]:   File "/work/train/data.py", line 77, in read\n'
+            f'[rank{rank}]:   File "/job/train/data.py", line 77, in read\n'
             f"[rank{rank}]:     raise ValueError(f'document {{index}} is empty')\n"
             f"[rank{rank}]: ValueError: document {self.random.randrange(9_999)} is empty\n"
         )
