@@ -402,7 +402,7 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "nccl.verdict": Kind(
-        "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped.",
+        "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped, unfinished (nothing shows that it stands still), mixed (another network than the ``usual``).",
         {
             "name": "str", "reason": "str", "value": "str", "usual": "str", "variable": "str", "stage": "str", "transport": "str", "way": "str", "waiting": "int", "of": "int",
             "rank_a": "int", "rank_b": "int", "bus_id": "str", "channels": "int", "nodes": "int", "hosts": "int", "sure": "bool", "text": "str",

@@ -55,7 +55,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(_balance(attempt, own, facts))
         derived.extend(_hangs(own, facts, files))
-        derived.extend(_nccl(own, marks, status, facts))
+        derived.extend(_nccl(own, marks, status, facts, files, attempt == attempts))
         derived.extend(_live(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
@@ -107,13 +107,15 @@ def _hangs(own: Sequence[Fact], facts: Sequence[Fact], files: Sequence[FileRead]
     return hang_facts(own, facts, files)
 
 
-def _nccl(own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: Sequence[Fact]) -> list[Fact]:
+def _nccl(
+    own: Sequence[Fact], marks: Sequence[StepMark], status: Ended, facts: Sequence[Fact], files: Sequence[FileRead], last: bool
+) -> list[Fact]:
     if not any(fact.kind == "nccl.setup" for fact in own):
         return []
     from memdoctor.derive.nccl_setup import setup_facts
 
     world = max((fact.fields.get("world_size") or 0 for fact in facts if fact.kind == "run.world"), default=0)
-    return setup_facts(own, marks, status, world or None)
+    return setup_facts(own, marks, status, world or None, files, last=last)
 
 
 def _live(own: Sequence[Fact]) -> list[Fact]:

@@ -32,6 +32,11 @@ class Member:
         """The NCCL variables that the process says it obeys."""
         return self.fact.fields.get("variables") or {}
 
+    @property
+    def transport(self) -> str | None:
+        """The network by its name, also where NCCL did not come to say which it uses: sockets are tried where no card is found."""
+        return self.network or ("IB" if self.cards else "Socket" if self.socket else None)
+
     def line(self, *names: str) -> int:
         """Where the first of ``names`` that was told was told; the process's first line otherwise."""
         lines = self.fact.fields.get("lines") or {}

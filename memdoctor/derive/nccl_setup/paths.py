@@ -26,7 +26,7 @@ def sockets(members: Sequence[Member]) -> list[Fact]:
     for member in members:
         if member.network != "Socket":
             continue
-        reason, variable = _why_sockets(member, fast)
+        reason, variable = why_sockets(member, fast)
         if not several and variable is None:
             continue
         if not reason and member.stage != "complete":
@@ -43,7 +43,7 @@ def sockets(members: Sequence[Member]) -> list[Fact]:
     return found
 
 
-def _why_sockets(member: Member, fast: Sequence[Member]) -> tuple[str, str | None]:
+def why_sockets(member: Member, fast: Sequence[Member]) -> tuple[str, str | None]:
     """What shows that ``member`` could do better, and the variable that keeps it from that."""
     settings = member.settings
     if settings.get("NCCL_IB_DISABLE") in _SWITCHED_ON:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from memdoctor.derive.nccl_setup.members import Member, fact_of, machines
 from memdoctor.model import Ended, Fact, StepMark
+from memdoctor.records import record
 
 STAGES = (
     "network",
@@ -22,13 +23,27 @@ TOPOLOGY, GRAPH = STAGES.index("topology"), STAGES.index("graph")
 _OVER = ("completed",)
 
 
-def stopped(members: Sequence[Member], marks: Sequence[StepMark], status: Ended, world: int | None) -> list[Fact]:
-    """One fact for each rank that the others wait for; for each that waits, where none is behind the others.
+@record
+class Stop:
+    """A set-up that is not over: the members of one communicator, those of them that wait, and at which step (as in STAGES) each does."""
 
-    ``sure`` is False where the log merely ends in the middle of the set-up: it may be over by now.
-    """
+    own: Sequence[Member]
+    waiting: Sequence[Member]
+    steps: Sequence[int]
+    size: int  # ranks of the communicator
+    part: bool  # it is one of a part of the job
+
+    @property
+    def behind(self) -> list[Member]:
+        """Those that are at an earlier step than others; empty where all are at one."""
+        least = min(self.steps)
+        return [member for member, step in zip(self.waiting, self.steps, strict=True) if step == least] if least < max(self.steps) else []
+
+
+def stop_of(members: Sequence[Member], marks: Sequence[StepMark], status: Ended, world: int | None) -> Stop | None:
+    """The set-up of the greatest communicator that is not over; None where all are, or nothing tells."""
     if status in _OVER:
-        return []
+        return None
     groups: dict[object, list[Member]] = {}
     for member in members:
         if member.begun and member.whole and member.stage:
@@ -38,8 +53,18 @@ def stopped(members: Sequence[Member], marks: Sequence[StepMark], status: Ended,
         done = {member.machine for member in own if not _waits(member)}
         waiting = [member for member in waiting if member.machine not in done]  # else its last line was lost among those of others
         if waiting and not _alone(waiting, members):
-            return _tell(waiting, own, members, status, world)
-    return []
+            return _stop(own, waiting, members, world)
+    return None
+
+
+def _stop(own: Sequence[Member], waiting: Sequence[Member], members: Sequence[Member], world: int | None) -> Stop:
+    size = max(member.open_size or member.world_size or 0 for member in own)
+    job = max([world or 0, *(member.world_size or 0 for member in members)])
+    part = 0 < size < job
+    steps = [STAGES.index(_stage(member)) for member in waiting]
+    if max(steps) >= GRAPH:  # the meeting was over for all of them, whatever else a rank had to say since
+        steps = [max(step, TOPOLOGY) for step in steps]
+    return Stop(own, waiting, steps, size if part else job, part)
 
 
 def _group(member: Member) -> object:
@@ -69,42 +94,37 @@ def _alone(waiting: Sequence[Member], members: Sequence[Member]) -> bool:
     return len(waiting) == 1 and len(members) == 1 and not (waiting[0].open_size or waiting[0].world_size)
 
 
-def _tell(waiting: Sequence[Member], own: Sequence[Member], members: Sequence[Member], status: Ended, world: int | None) -> list[Fact]:
-    sure = status in ("failed", "killed")
-    size = max(member.open_size or member.world_size or 0 for member in own)
-    job = max([world or 0, *(member.world_size or 0 for member in members)])
-    part = 0 < size < job
-    size = size if part else job
-    missing = [] if part else _missing(own, size)
-    order = [STAGES.index(_stage(member)) for member in waiting]
-    most = max(order)
-    if most >= GRAPH:  # the meeting was over for all of them, whatever else a rank had to say since
-        order = [max(step, TOPOLOGY) for step in order]
-    least = min(order)
-    steps = list(zip(waiting, order, strict=True))
-    behind = [(member, step) for member, step in steps if step == least] if least < most else []
+def tell_stop(stop: Stop, members: Sequence[Member], *, sure: bool, name: str = "stopped") -> list[Fact]:
+    """One fact for each rank that the others wait for; for each that waits, where none is behind the others.
+
+    ``sure``: the log says that the job ended there; ``name``: what the facts are called.
+    """
     common = {
-        "name": "stopped",
-        "waiting": len(waiting),
-        "of": size or None,
+        "name": name,
+        "waiting": len(stop.waiting),
+        "of": stop.size or None,
         "transport": _transport(members),
         "way": _way(members),
         "sure": sure,
     }
-    if missing:
-        stage = STAGES[most]
-        witness = waiting[0]
-        return [_of_missing(witness, rank, {**common, "reason": "missing", "stage": stage}) for rank in missing]
-    elsewhere = _elsewhere(waiting, members, size) if part else []
-    if elsewhere:
-        fields = {**common, "reason": "missing", "stage": STAGES[most]}
-        return [fact_of(member, "nccl.verdict", member.line("comm"), fields) for member in elsewhere]
-    told = behind or steps
-    reason = "behind" if behind else "all"
+    missing, elsewhere = absent(stop, members)
+    if missing or elsewhere:
+        fields = {**common, "reason": "missing", "stage": STAGES[max(stop.steps)]}
+        found = [_of_missing(stop.waiting[0], rank, fields) for rank in missing]
+        return found or [fact_of(member, "nccl.verdict", member.line("comm"), fields) for member in elsewhere]
+    least, common["reason"] = min(stop.steps), "behind" if stop.behind else "all"
     return [
-        fact_of(member, "nccl.verdict", member.open_line or member.line("network"), {**common, "reason": reason, "stage": STAGES[step]})
-        for member, step in told
+        fact_of(member, "nccl.verdict", member.open_line or member.line("network"), {**common, "stage": STAGES[step]})
+        for member, step in zip(stop.waiting, stop.steps, strict=True)
+        if step == least
     ]
+
+
+def absent(stop: Stop, members: Sequence[Member]) -> tuple[list[int], list[Member]]:
+    """Whom the others wait for because they have not begun: ranks of which nothing was heard, and processes that are not in this communicator."""
+    if stop.part:
+        return [], _elsewhere(stop.waiting, members, stop.size)
+    return _missing(stop.own, stop.size), []
 
 
 def _missing(own: Sequence[Member], size: int) -> list[int]:
