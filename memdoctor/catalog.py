@@ -371,14 +371,14 @@ KINDS: Mapping[str, Kind] = {
     ),
     "watchdog.verdict": Kind(
         "A rank that held up those that timed out, by what all of them say (derived), one fact a suspect; name: silent, behind, late, mixed, untold, unclear, stuck. ``waiting`` ranks wait "
-        "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job.",
+        "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job; ``witness`` is the rank whose line shows it, -1 where that is unknown.",
         {
             "name": "str", "seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "missing_rank": "int", "waiting": "int", "suspects": "int",
             "alone": "bool", "members": "int", "last_enqueued": "int", "late": "seconds", "limit": "ms", "place": "str", "not_seen": "int", "world": "int", "alive": "bool",
-            "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool",
+            "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool", "witness": "int",
         },
     ),
-    "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds"}),
+    "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds", "witness": "int"}),
     "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
     "rendezvous.error": Kind(
         "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
@@ -405,7 +405,7 @@ KINDS: Mapping[str, Kind] = {
         "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped, unfinished (nothing shows that it stands still), mixed (another network than the ``usual``).",
         {
             "name": "str", "reason": "str", "value": "str", "usual": "str", "variable": "str", "stage": "str", "transport": "str", "way": "str", "waiting": "int", "of": "int",
-            "rank_a": "int", "rank_b": "int", "bus_id": "str", "channels": "int", "nodes": "int", "hosts": "int", "sure": "bool", "text": "str",
+            "rank_a": "int", "rank_b": "int", "bus_id": "str", "channels": "int", "nodes": "int", "hosts": "int", "sure": "bool", "text": "str", "witness": "int",
         },
     ),
     "nccl.odd": Kind("A rank whose NCCL set itself up otherwise than that of its peers (derived): ``what`` differs.", {"what": "str", "value": "str", "usual": "str", "others": "int"}, subject=("what",)),

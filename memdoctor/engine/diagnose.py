@@ -86,10 +86,18 @@ def _evidence(fact: Fact) -> Evidence:
     return Evidence(
         path=fact.origin.path,
         line=fact.origin.line,
-        rank=fact.rank,
+        rank=_printed_by(fact),
         time=fact.time.iso if fact.time is not None else None,
         text=fact.origin.excerpt.strip()[:MOST_TEXT],
     )
+
+
+def _printed_by(fact: Fact) -> int | None:
+    """The rank whose line it is: what is derived about one rank may stand in a line of another."""
+    witness = fact.fields.get("witness")
+    if witness is None:
+        return fact.rank
+    return witness if witness >= 0 else None
 
 
 def choose_fixes(fixes: Sequence[Fix], frameworks: Sequence[str]) -> tuple[Fix, ...]:

@@ -1,7 +1,7 @@
 """The one-line message of a diagnosis: a template with the numbers of this case.
 
 ``{field}`` is a field with its unit, ``[...]`` a part that is left out where a field in it is unknown; ``[[``, ``]]``, ``{{``, ``}}`` are the
-characters themselves. "Rank {ranks}" becomes "Ranks 3, 11" and "{count} reports" becomes "1 report" where the number asks for it.
+characters themselves. "Rank {ranks}" becomes "Ranks 3, 11", "{count} reports" becomes "1 report", and "{waiting} others" "1 other" where the number asks for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ LONGEST = 200  # characters of one value: a message is one line
 UNKNOWN = "unknown"
 
 _PLURAL = lazy(r"^( [a-z]+[a-rt-z])s\b")
+_COUNTS = ("count", "waiting")
 _ONE_RANK = lazy(r"\b[Rr]ank $")
 
 Show = Callable[[str], str | None]
@@ -97,8 +98,8 @@ def render(parts: tuple[Part, ...], show: Show) -> str:
 
 
 def _agree(text: str, after: tuple[str, str | None] | None, name: str, value: str | None) -> str:
-    """``text`` with its nouns as the numbers beside it ask: "Ranks" before several, no plural s after ``{count}`` = 1."""
-    if after == ("count", "1"):
+    """``text`` with its nouns as the numbers beside it ask: "Ranks" before several, no plural s after a 1 that counts."""
+    if after is not None and after[0] in _COUNTS and after[1] == "1":
         text = _PLURAL.sub(r"\1", text)
     if name == "ranks" and value is not None and not value.isdecimal() and _ONE_RANK.search(text):
         text = f"{text[:-1]}s "

@@ -222,5 +222,5 @@ def test_dumps_of_many_processes_in_one_file(named: bool, tmp_path: Path) -> Non
     _, report, _ = _run(str(log))
     (found,) = report["diagnoses"]
     assert (found["rule"], found["ranks"]) == ("hang/stack_absent", [17] if named else [])
-    assert "the others (31) wait" in found["message"]
+    assert "with 31 others, but at" in found["message"]
     assert "--pid 5017" in found["fixes"][0]["command"]

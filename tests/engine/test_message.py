@@ -58,6 +58,19 @@ def test_nouns_agree(template: str, ranks: str, count: str, expected: str) -> No
     assert render(parse(template), {"ranks": ranks, "count": count}.get) == expected
 
 
+@pytest.mark.parametrize(
+    ("template", "waiting", "expected"),
+    [
+        ("held up {waiting} others: ALLREDUCE", "1", "held up 1 other: ALLREDUCE"),
+        ("held up {waiting} others: ALLREDUCE", "7", "held up 7 others: ALLREDUCE"),
+        ("{waiting} ranks in collectives", "1", "1 rank in collectives"),
+        ("{waiting} of 2 ranks", "1", "1 of 2 ranks"),
+    ],
+)
+def test_the_number_of_those_that_wait_agrees_too(template: str, waiting: str, expected: str) -> None:
+    assert render(parse(template), {"waiting": waiting}.get) == expected
+
+
 def test_a_value_becomes_one_line_that_is_not_too_long() -> None:
     assert one_line("a\n  b\tc ") == "a b c"
     assert one_line("x" * 1000) == "x" * (LONGEST - 1) + "…"

@@ -35,6 +35,8 @@ def gone_first(facts: Sequence[Fact]) -> list[Fact]:
     result = []
     for epoch, fact in gone:
         fields = {**_known([fact]), **(store if _of_store(fact) else {})}
+        if fact.rank != fields.get("peer_rank"):
+            fields["witness"] = -1 if fact.rank is None else fact.rank
         result.append(
             replace(fact, kind="peer.gone_first", rank=fields.get("peer_rank"), host=None, fields={**fields, "before": first - epoch})
         )

@@ -16,6 +16,7 @@ from memdoctor.derive.hangs.waits import Wait
 from memdoctor.model import Fact
 
 KIND = "watchdog.verdict"
+UNKNOWN = -1  # the rank that printed a line which tells of another one
 ODD = ("odd", "extra")
 OWN = ("odd", "mixed", "stuck", "untold", "extra")  # whose own time-out shows it
 
@@ -45,7 +46,7 @@ def _fact(shown: Picture, suspect: Suspect, waits: Mapping[int, list[Wait]], axe
         "seq": own.seq if suspect.counts and own is not None else meeting.seq if meeting is not None else first.seq,
         "op": call.op or None,
         "pg_desc": desc if meeting is not None and suspect.sure else None,
-        "difference": _difference(suspect, own, right),
+        "difference": _difference(suspect, own, right, pair=len(shown.timed_out) == 2),
         "sure": suspect.sure,
         "missing_rank": rank if suspect.name in ("silent", "behind") else None,
         "waiting": len(suspect.waiting) or None,
@@ -62,6 +63,8 @@ def _fact(shown: Picture, suspect: Suspect, waits: Mapping[int, list[Wait]], axe
         **clues.about(rank),
     }
     known = {name: value for name, value in fields.items() if value is not None}
+    if base.rank != rank:
+        known["witness"] = UNKNOWN if base.rank is None else base.rank
     if suspect.name in ODD:
         kept = ("seq", "op", "pg_desc", "difference", "sure", "place")
         return replace(
@@ -103,7 +106,7 @@ def _usual(shown: Picture, suspect: Suspect) -> Wait | None:
     return next(wait for wait in sound if (wait.op, wait.size) == most)
 
 
-def _difference(suspect: Suspect, own: Wait | None, right: Wait | None) -> str | None:
+def _difference(suspect: Suspect, own: Wait | None, right: Wait | None, *, pair: bool) -> str | None:
     if own is None or suspect.name not in (*ODD, "mixed"):
         return None
     if suspect.name == "extra":
@@ -111,7 +114,8 @@ def _difference(suspect: Suspect, own: Wait | None, right: Wait | None) -> str |
     if right is None or (own.op, own.size, own.seq) == (right.op, right.size, right.seq):
         return None
     number = f"number {right.seq}, " if suspect.counts else ""
-    return f"{_told(own)}, where {'the' if suspect.name == 'odd' else 'some'} others were in {number}{_told(right)}"
+    rest = "the other was" if pair else "the others were" if suspect.name == "odd" else "some others were"
+    return f"{_told(own)}, where {rest} in {number}{_told(right)}"
 
 
 def _told(wait: Wait) -> str:

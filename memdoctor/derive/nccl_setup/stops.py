@@ -170,7 +170,8 @@ def _rank(member: Member) -> int | None:
 
 def _of_missing(witness: Member, rank: int, fields: dict[str, object]) -> Fact:
     made = fact_of(witness, "nccl.verdict", witness.open_line or witness.line("network"), fields)
-    return replace(made, rank=rank, host=None, event=f"{made.event}:{rank}")
+    known = {**made.fields, "witness": -1 if witness.rank is None else witness.rank}
+    return replace(made, fields=known, rank=rank, host=None, event=f"{made.event}:{rank}")
 
 
 def _transport(members: Sequence[Member]) -> str | None:
