@@ -24,6 +24,7 @@ TYPES = ("str", "int", "float", "bool", "bytes", "seconds", "ms", "hex", "versio
 COMMON: Mapping[str, str] = {
     "site": "str",  # where in training the raising frame is: see SITES
     "owner": "str",  # package of the raising frame: user, torch, megatron, deepspeed, transformers, launcher, ...
+    "caller": "str",  # package that called into the owner's code
     "exception": "str",  # bare class name of the exception whose message the line is part of
     "phase": "str",  # see PHASES
     "iteration": "int",  # last iteration seen before, job-wide
@@ -371,11 +372,11 @@ KINDS: Mapping[str, Kind] = {
     ),
     "watchdog.verdict": Kind(
         "A rank that held up those that timed out, by what all of them say (derived), one fact a suspect; name: silent, behind, late, mixed, untold, unclear, stuck. ``waiting`` ranks wait "
-        "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job; ``witness`` is the rank whose line shows it, -1 where that is unknown.",
+        "for it; ``suspects`` are as good as each other, ``alone`` where there is one; ``not_seen`` of the ``world`` said nothing; ``place`` is its place on the axes of the job; ``witness`` is the rank whose line shows it, -1 where that is unknown; ``known`` ranks are those of a group whose size is not told.",
         {
             "name": "str", "seq": "int", "op": "str", "pg_desc": "str", "difference": "str", "sure": "bool", "missing_rank": "int", "waiting": "int", "suspects": "int",
             "alone": "bool", "members": "int", "last_enqueued": "int", "late": "seconds", "limit": "ms", "place": "str", "not_seen": "int", "world": "int", "alive": "bool",
-            "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool", "witness": "int",
+            "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool", "witness": "int", "known": "int",
         },
     ),
     "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds", "witness": "int"}),
@@ -452,7 +453,7 @@ KINDS: Mapping[str, Kind] = {
     "env.error": Kind("The environment lacks something; name is a slug (no_driver, no_gpu, driver_old, arch, bf16_unsupported, open_files, ...).", {"name": "str", "what": "str", "have": "version", "need": "version", "text": "str", "gpu": "str", "arch": "str"}),
     "build.error": Kind("An extension cannot be built, found or loaded; name is a slug.", {"name": "str", "op": "str", "what": "str", "have": "version", "need": "version"}),
     "abi.error": Kind("A binary does not fit another; name: undefined_symbol, glibc, missing_library, torch_mismatch.", {"name": "str", "symbol": "str", "library": "str", "have": "version", "need": "version"}),
-    "import.error": Kind("A Python package is missing or of another version; name: missing, cannot_import, api.", {"name": "str", "module": "str", "symbol": "str", "have": "version", "need": "version"}),
+    "import.error": Kind("A Python package is missing or of another version; name: missing, cannot_import, api.", {"name": "str", "module": "str", "symbol": "str", "text": "str", "have": "version", "need": "version"}),
     # --- configuration ---------------------------------------------------------------------------------------------------
     "config.error": Kind(
         "A framework refuses its configuration; name is a slug.",

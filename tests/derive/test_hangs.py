@@ -76,6 +76,36 @@ class TestOddOne:
         ]
 
 
+class TestStuck:
+    """All ranks that are known wait in one call, and no line tells how many there are."""
+
+    @staticmethod
+    def waits(ranks: range) -> list[Fact]:
+        return [timeout(rank, pg="0", pg_desc="default_pg") for rank in ranks]
+
+    @pytest.mark.parametrize("ranks", [2, 4, 8, 16, 24])
+    def test_as_many_as_fill_machines(self, ranks: int) -> None:
+        found = hang_facts(self.waits(range(ranks)))
+        assert [(one.fields["name"], one.rank, one.fields["known"]) for one in found] == [("stuck", rank, ranks) for rank in range(ranks)]
+
+    def test_with_the_size_told_no_doubt_is_left(self) -> None:
+        found = hang_facts([*self.waits(range(6)), fact("run.world", None, None, world_size=6)])
+        assert {(one.fields["name"], one.fields.get("known")) for one in found} == {("stuck", None)}
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            waits(range(6)),
+            waits(range(12)),
+            waits(range(8, 16)),  # the first node is not in this log
+            [*waits(range(8)), fact("rank.place", 12, None, of_rank=12)],
+            [*waits(range(8)), fact("run.world", None, None, nodes=2)],
+        ],
+    )
+    def test_there_may_be_more(self, facts: list[Fact]) -> None:
+        assert [one for one in hang_facts(facts) if one.fields.get("name") == "stuck"] == []
+
+
 class TestGoneFirst:
     def test_a_store_that_went_minutes_before(self) -> None:
         found = hang_facts([gone(5, 9_500.0), timeout(5), timeout(6)])

@@ -8,15 +8,18 @@ from memdoctor.derive.hangs.axes import MOST_RANKS, Axes, axes_named
 from memdoctor.records import record
 
 NODE = 8  # GPUs of a node, mostly
+SMALL = (2, 4)  # and of small machines
 Pairs = Mapping[int, int]  # global rank → rank in the group
 
 
 @record
 class Group:
-    """``members`` are global ranks in ascending order. ``whole`` is False where there may be more than those."""
+    """``members`` are global ranks in ascending order. ``whole`` is False where there may be more than those; ``round`` where they are as many
+    all the same as a job mostly has: whole nodes, or the few GPUs of a small machine."""
 
     members: tuple[int, ...]
     whole: bool = True
+    round: bool = False
 
 
 def everyone(axes: Axes, seen: Iterable[int]) -> Group:
@@ -26,7 +29,11 @@ def everyone(axes: Axes, seen: Iterable[int]) -> Group:
     ranks = sorted(seen)
     last = ranks[-1] if ranks else -1
     last += (last + 2) % NODE == 0
-    return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False)
+    return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False, round=_round(last + 1) and not axes.several)
+
+
+def _round(number: int) -> bool:
+    return number in SMALL or (number > 0 and number % NODE == 0)
 
 
 def group_of(pairs: Pairs, desc: str, axes: Axes) -> Group | None:
@@ -83,7 +90,7 @@ def _even(pairs: Pairs, axes: Axes) -> Group | None:
         fitting = [count for count in range(to + 1, axes.world // step + 1) if axes.world % (count * step) == 0]
         size = next((count for count in fitting if base + step * (count - 1) < axes.world), size)
         whole = bool(fitting)
-    return Group(tuple(base + step * place for place in range(size)), whole)
+    return Group(tuple(base + step * place for place in range(size)), whole, _round(size))
 
 
 def _strides(least: int, axes: Axes, ranks: int) -> Iterator[tuple[int, int]]:

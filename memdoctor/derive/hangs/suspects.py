@@ -164,7 +164,12 @@ def _untold(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
 def _stuck(shown: Picture, knot: Knot, meeting: Meeting) -> list[Suspect]:
     """Everybody is in the call, and it does not end."""
     group = shown.groups[meeting.group]
-    if not group.whole or meeting.group not in shown.sure or len(meeting.waiting) < 2 or set(meeting.waiting) != set(meeting.members):
+    if (
+        not (group.whole or group.round)
+        or meeting.group not in shown.sure
+        or len(meeting.waiting) < 2
+        or set(meeting.waiting) != set(meeting.members)
+    ):
         return []
     return [Suspect("stuck", rank, meeting, _less(knot.waiting, rank), _less(meeting.waiting, rank)) for rank in meeting.waiting]
 

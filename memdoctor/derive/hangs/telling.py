@@ -60,6 +60,9 @@ def _fact(shown: Picture, suspect: Suspect, waits: Mapping[int, list[Wait]], axe
         "phase": first.fact.fields.get("phase"),
         "not_seen": clues.not_seen or None,
         "world": axes.world,
+        "known": len(meeting.members)
+        if suspect.name == "stuck" and meeting is not None and not shown.groups[meeting.group].whole
+        else None,
         **clues.about(rank),
     }
     known = {name: value for name, value in fields.items() if value is not None}
