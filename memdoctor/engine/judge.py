@@ -149,10 +149,11 @@ def _subject(fact: Fact) -> tuple[str, ...]:
 
 
 def _message(rule: Rule, facts: tuple[Fact, ...], count: int) -> str:
-    """The rule's message with the numbers of its first event that knows them all."""
+    """The rule's message with the numbers of its first event that knows them all; of a chain of exceptions with those of its first cause."""
     parts = message.parse(rule.message)
     needed = {name for part in parts if not part.optional for name in part.fields}
-    first = next((fact for fact in facts if all(_show(name, fact, facts, count) is not None for name in needed)), facts[0])
+    knowing = [fact for fact in facts if all(_show(name, fact, facts, count) is not None for name in needed)] or [facts[0]]
+    first = next((fact for fact in knowing if fact.event == knowing[0].event and fact.fields.get("root") is True), knowing[0])
     return message.render(parts, lambda name: _show(name, first, facts, count))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,19 @@ def test_the_message_has_the_numbers_of_the_case(template: str, expected: str) -
 def test_the_message_takes_the_first_event_that_knows_its_numbers() -> None:
     facts = [fact("cuda.oom", rank=0, at=0), fact("cuda.oom", rank=1, tried=1024, at=1), fact("cuda.oom", rank=2, tried=2048, free=1, at=2)]
     assert message("{tried} asked[, {free} free] on rank {rank}", facts) == "1 KiB asked on rank 1"
+
+
+def test_the_message_of_a_chain_quotes_its_first_cause() -> None:
+    wrapper = fact(
+        "exception", type="ray.exceptions.RayTaskError(ValueError)", message="ray::Worker.run() (pid=1)", root=False, chained=True
+    )
+    cause = fact("exception", type="ValueError", message="28 heads", root=True, chained=True)
+    other = fact("exception", type="KeyError", message="x", root=True)
+    events = [replace(wrapper, event="0:3"), replace(cause, event="0:3"), replace(other, event="0:9")]
+    (found,) = judge([rule("{fact: exception}", message="{type}: {message}")], events).findings
+    assert found.message == "ValueError: 28 heads"
+    (found,) = judge([rule("{fact: exception}", message="{type}: {message}")], [events[0], events[2]]).findings
+    assert found.message.startswith("ray.exceptions.RayTaskError(ValueError): ray::Worker.run()")
 
 
 def test_no_rank_is_known() -> None:
