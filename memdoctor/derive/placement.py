@@ -100,6 +100,8 @@ def _whole_job(facts: Sequence[Fact]) -> int:
     for fact in places:
         if fact.kind == "nccl.setup" and fact.fields["world_size"] == biggest and fact.fields.get("comm"):
             claims.setdefault(fact.fields.get("of_rank", -1), set()).add((fact.host, fact.fields["comm"]))
+    if any(fact.rank is not None and fact.rank >= biggest > 0 and fact.kind not in _PLACES for fact in facts):
+        return 0  # a rank of the job that none of them has
     several = sum(len({host for host, _ in claim}) > 1 and len({comm for _, comm in claim}) > 1 for claim in claims.values())
     return 0 if world > biggest > 0 or (several and several == len(claims)) else biggest
 

@@ -138,6 +138,12 @@ class TestPlaces:
         ]
         assert place(facts, [])[2].rank == 5
 
+    def test_a_rank_that_no_communicator_holds_shows_that_they_are_parts(self) -> None:
+        part = fact("rank.place", 1, host="n1", of_rank=2, pid=77, world_size=4)
+        warning = fact("nccl.warn", 9, host="n1", pid=77)
+        assert [found.rank for found in place([part, warning, fact("exception", 12, rank=3)], [])] == [2, 2, 3]
+        assert [found.rank for found in place([part, warning, fact("exception", 12, rank=22)], [])] == [None, None, 22]
+
     def test_local_rank_on_a_single_node_is_the_rank(self) -> None:
         assert place([fact("exception", 1, local_rank=3)], [])[0].rank == 3
 
