@@ -72,6 +72,17 @@ def locate(frames: Sequence[Frame], type_: str, message: str) -> tuple[str, str]
     return best.site, owner or USER
 
 
+def caller_of(frames: Sequence[Frame]) -> str:
+    """The package that called into the code of an exception's owner (see ``locate``); "" where no frame outside it is known."""
+    owner = ""
+    for frame in reversed(frames):
+        own = owner_of(frame.file)
+        if own and owner and own != owner:
+            return own
+        owner = owner or own
+    return ""
+
+
 @lru_cache(maxsize=4_096)
 def owner_of(file: str) -> str:
     """The package whose code ``file`` is: "user", or "" for the standard library and packages that the table does not list."""

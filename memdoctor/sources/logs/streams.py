@@ -154,7 +154,7 @@ class Streams:
         self._maker.make(done.block.signal.fact, done.block.result(), done.found)
 
     def _end_traceback(self, stream: str) -> None:
-        from memdoctor.sources.logs.sites import locate
+        from memdoctor.sources.logs.sites import caller_of, locate
         from memdoctor.sources.logs.tracebacks import bare_name
 
         done = self._tracebacks.pop(stream)
@@ -166,7 +166,7 @@ class Streams:
                 self._cut_off(done, raised)
                 continue
             site, owner = locate(raised.frames, raised.type, raised.message)
-            context = {**done.context, "site": site, "owner": owner}
+            context = {**done.context, "site": site, "owner": owner, "caller": caller_of(raised.frames) or None}
             raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
             fields = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}

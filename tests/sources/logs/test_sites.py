@@ -11,7 +11,7 @@ from memdoctor.catalog import SITES
 from memdoctor.errors import RuleError
 from memdoctor.resources import rules_dir
 from memdoctor.sources.logs import site_table
-from memdoctor.sources.logs.sites import locate, owner_of
+from memdoctor.sources.logs.sites import caller_of, locate, owner_of
 from memdoctor.sources.logs.tracebacks import Frame
 
 CONDA = "/opt/conda/envs/llm/lib/python3.10/site-packages/"
@@ -44,6 +44,10 @@ CONDA = "/opt/conda/envs/llm/lib/python3.10/site-packages/"
         (CONDA + "datasets/load.py", "datasets"),
         (CONDA + "ray/_private/worker.py", "ray"),
         (CONDA + "accelerate/accelerator.py", "accelerate"),
+        (CONDA + "trl/trainer/grpo_trainer.py", "trl"),
+        (CONDA + "vllm/config.py", "vllm"),
+        (CONDA + "sglang/srt/server_args.py", "sglang"),
+        (CONDA + "unsloth_zoo/training_utils.py", "unsloth"),
         (CONDA + "accelerate/commands/launch.py", "launcher"),
         (CONDA + "torch/distributed/run.py", "launcher"),
         (CONDA + "torch/distributed/elastic/agent/server/api.py", "launcher"),
@@ -143,6 +147,28 @@ MEGATRON = "/workspace/Megatron-LM/megatron/"
 )
 def test_site_of_one_frame(file: str, function: str, source: str, site: str):
     assert locate([Frame(file, 1, function, source)], "RuntimeError", "x")[0] == site
+
+
+@pytest.mark.parametrize(
+    ("files", "caller"),
+    [
+        (["/home/u/train.py", CONDA + "transformers/trainer.py", CONDA + "accelerate/optimizer.py"], "transformers"),
+        (["/home/u/train.py", CONDA + "transformers/trainer.py", CONDA + "transformers/trainer.py"], "user"),
+        (
+            [
+                CONDA + "transformers/trainer.py",
+                CONDA + "numpy/core/numeric.py",
+                CONDA + "peft/peft_model.py",
+                "/usr/lib/python3.10/ast.py",
+            ],
+            "transformers",
+        ),
+        (["/home/u/train.py"], ""),
+        ([], ""),
+    ],
+)
+def test_the_caller_is_the_package_around_the_owner(files: list[str], caller: str):
+    assert caller_of([Frame(file, 1, "f", "") for file in files]) == caller
 
 
 def test_collective_only_where_it_raises():
