@@ -196,7 +196,7 @@ class _Walk:
             "scale_min": self.scales[2] if self.scales else None,
             "at_floor_steps": self.floor_run if scaled else 0,
             "recovered": trouble and self.good_run >= GOOD_AFTER,
-            "zero_grad_steps": self.zero_grads,
+            "zero_grad_steps": self.zero_grads or None,
             "zero_loss_steps": self.zero_losses,
             "zero_loss_at_end": self.zero_run,
             "first_zero_loss_step": self.first_zero_loss,
