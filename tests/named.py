@@ -15,7 +15,9 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>\w*)\n(?P<body>
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _COMMAND = re.compile(r"^(?:\$ )?memdoctor(?: |$)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-_VARIABLE = re.compile(r"(?<![\w.])(?:NCCL|TORCH|TORCHELASTIC|PYTORCH|CUDA|DEEPSPEED|DS|HF|NVTE|OMP|TRITON|MASTER)_[A-Z0-9_]+(?![\w*])")
+VARIABLE = re.compile(
+    r"(?<![\w.])(?:NCCL|TORCH|TORCHELASTIC|PYTORCH|CUDA|DEEPSPEED|DS|HF|NVTE|OMP|TRITON|MASTER|SLURM|GLOO|MKL|CUBLAS|CUDNN|TRANSFORMERS|LOCAL|WORLD)_[A-Z0-9_]+(?![\w*])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def flags(markdown: str) -> set[str]:
 
 def variables(markdown: str) -> set[str]:
     """Environment variables in blocks to paste and in spans."""
-    return {name for snippet in snippets(markdown) if snippet.kind != "text" for name in _VARIABLE.findall(snippet.text)}
+    return {name for snippet in snippets(markdown) if snippet.kind != "text" for name in VARIABLE.findall(snippet.text)}
 
 
 def problem(words: list[str]) -> str | None:
