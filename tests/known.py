@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from click import Context
+from click import Command, Context, Group
 
 from memdoctor.cli.group import root
 from memdoctor.derive.variables import load_table
@@ -64,10 +64,15 @@ def _everywhere() -> Iterator[str]:
             yield from (name, *entry.get("also", ()))
     for tool in TOOLS.values():
         yield from tool.get("flags", ())
-    context = Context(root)
-    for name in root.list_commands(context):
-        command = root.get_command(context, name)
-        yield from (option for parameter in (command.params if command else ()) for option in parameter.opts)
+    yield from _options(root)
+
+
+def _options(command: Command) -> Iterator[str]:
+    yield from (option for parameter in command.params for option in parameter.opts)
+    if isinstance(command, Group):
+        context = Context(command)
+        inner = [command.get_command(context, name) for name in command.list_commands(context)]
+        yield from (option for each in inner if each is not None for option in _options(each))
 
 
 EVERYWHERE = frozenset(_everywhere())  # flags of anything, in any version

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import yaml
 
 from memdoctor.handbook.book import Book
 from memdoctor.handbook.guide_entries import Guide
@@ -17,8 +16,8 @@ from memdoctor.report import blocks_html, blocks_markdown, fit
 from memdoctor.report.blocks import Block, Bullets, Table, Verbatim
 from memdoctor.report.fit import CODE_WIDTH
 from memdoctor.report.guide import document
-from memdoctor.resources import rules_dir
 from tests import named
+from tests.known import EVERYWHERE, SPOKEN_OF
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "troubleshooting_guide.md"
@@ -108,12 +107,10 @@ def test_commands_of_memdoctor_exist(book: Book, markdown: str) -> None:
             book.find(call[1])
 
 
-def test_environment_variables_exist(markdown: str) -> None:
-    tables = [yaml.safe_load((rules_dir() / "tables" / f"{name}_variables.yaml").read_text()) for name in ("nccl", "torch")]
-    known = {name for table in tables for name in table["variables"]}
-    others = ("DS_BUILD_", "TRITON_")  # one for each operator of DeepSpeed; read by triton alone
-    unknown = {name for name in named.variables(markdown) if name not in known and not name.startswith(others)}
-    assert unknown == set()
+def test_flags_and_variables_exist(markdown: str) -> None:
+    """Once and somewhere; what is to be pasted is looked up in today's tables by tests/test_what_rules_name.py."""
+    assert {flag for flag in named.flags(markdown) if flag not in EVERYWHERE and not flag.endswith("-")} == set()
+    assert {name for name in named.variables(markdown) if name not in SPOKEN_OF} == set()
 
 
 def test_code_fits_the_page(blocks: list[Block]) -> None:
