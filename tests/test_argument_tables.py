@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memdoctor.engine.load import load
+from memdoctor.engine.schema import leaves
 from memdoctor.resources import rules_dir
 from memdoctor.tables import read
 
@@ -15,6 +18,7 @@ MEGATRON, FORK, TRAINER, CONFIG, LAUNCHERS = (
     read(str(rules_dir() / "tables" / f"{name}.yaml"))
     for name in ("megatron_flags", "megatron_deepspeed_flags", "transformers_flags", "deepspeed_config", "launcher_flags")
 )
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 WHEN = ("since", "gone", "ignored", "refused")
 KEYS: dict[str, tuple[set[str], set[str]]] = {  # table -> types, further keys
     "megatron_flags": (
@@ -132,3 +136,41 @@ def test_facts_that_other_places_rest_on() -> None:
     assert keys["zero_optimization"]["strict"] is True
     assert keys["amp"]["refused"] == "0.19.8"
     assert TRAINER["flags"]["--evaluation_strategy"]["now"] == "--eval_strategy"
+
+
+# Made of other arguments after they were parsed.
+COMPUTED = {
+    "_is_global_batch_size_explicitly_specified",
+    "consumed_train_samples",
+    "consumed_valid_samples",
+    "data_parallel_size",
+    "rank",
+    "world_size",
+}
+COMPUTED |= {
+    "expert_gtp_weight_remat_size",
+    "gtp_weight_remat_size",
+    "params_dtype",
+    "skipped_train_samples",
+    "transformer_pipeline_model_parallel_size",
+}
+COMPUTED |= {"use_dist_ckpt", "use_layer_wise_distributed_optimizer", "variable_seq_lengths", "virtual_pipeline_model_parallel_size"}
+
+
+@pytest.mark.parametrize("log", sorted((FIXTURES / "genuine" / "megatron").glob("*.log")), ids=lambda log: log.stem)
+def test_what_a_real_run_printed_is_in_the_table(log: Path) -> None:
+    """The arguments that Megatron-LM lists at its start, of a run of the newest release."""
+    told = re.search(r"-{10,} arguments -{10,}\n(.*?)-{10,} end of arguments", log.read_text(errors="replace"), re.DOTALL)
+    if told is None:
+        pytest.skip("it prints no arguments")
+    printed = set(re.findall(r"^(?:\[[^\]]*\]:?)? +(\w+) (?:\.+ | )", told[1], re.MULTILINE))
+    names = {entry.get("sets", name.lstrip("-").replace("-", "_")) for name, entry in MEGATRON["flags"].items()}
+    assert len(printed) > 40
+    assert printed - names - COMPUTED == set()
+
+
+def test_what_a_rule_calls_foreign_was_never_there() -> None:
+    rule = next(rule for rule in load([rules_dir()]).rules if rule.id == "config/foreign_flag")
+    keys = {key for leaf in leaves(rule.when) for test in leaf.where if test.field == "key" for key in test.value}
+    assert len(keys) > 8
+    assert keys & MEGATRON["flags"].keys() == set()
