@@ -219,6 +219,7 @@ KINDS: Mapping[str, Kind] = {
     "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
     "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
+    "run.bar": Kind("A progress bar: ``done`` of ``total``; ``text`` is what stands before it.", {"name": "str", "text": "str", "done": "int", "total": "int"}, readings=True),
     "run.took": Kind("How long a step took in which the ranks may wait for one of them; name: save, load, evaluation, index.", {"name": "str", "took": "seconds", "took_ms": "ms"}),
     "run.end": Kind(
         "A sign of how a process or the job ended: name is completed, failed or killed.",
@@ -378,6 +379,10 @@ KINDS: Mapping[str, Kind] = {
             "alone": "bool", "members": "int", "last_enqueued": "int", "late": "seconds", "limit": "ms", "place": "str", "not_seen": "int", "world": "int", "alive": "bool",
             "signalled": "bool", "no_file": "bool", "unheard": "bool", "exited": "bool", "witness": "int", "known": "int",
         },
+    ),
+    "watchdog.working": Kind(
+        "A rank that went on with work of its own while others timed out waiting for it (derived): ``done`` of ``total`` steps of ``text`` by its last line, ``begun`` by the first after a time-out.",
+        {"name": "str", "text": "str", "begun": "int", "done": "int", "total": "int", "waiting": "int", "limit": "ms", "op": "str", "witness": "int"},
     ),
     "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds", "witness": "int"}),
     "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),

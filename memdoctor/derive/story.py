@@ -54,7 +54,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(_balance(attempt, own, facts))
-        derived.extend(_hangs(own, facts, files))
+        derived.extend(_hangs(own, facts, files, marks))
         derived.extend(_nccl(own, marks, status, facts, files, attempt == attempts))
         derived.extend(_live(own))
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
@@ -99,12 +99,12 @@ def _balance(attempt: int, own: Sequence[Fact], facts: Sequence[Fact]) -> list[F
     return balance(attempt, own, [fact for fact in facts if fact.attempt < attempt])
 
 
-def _hangs(own: Sequence[Fact], facts: Sequence[Fact], files: Sequence[FileRead]) -> list[Fact]:
+def _hangs(own: Sequence[Fact], facts: Sequence[Fact], files: Sequence[FileRead], marks: Sequence[StepMark]) -> list[Fact]:
     if not any(fact.kind == "watchdog.timeout" for fact in own):
         return []
     from memdoctor.derive.hangs import hang_facts
 
-    return hang_facts(own, facts, files)
+    return hang_facts(own, facts, files, marks)
 
 
 def _nccl(

@@ -9,13 +9,15 @@ from memdoctor.engine.onset import ONE_FILE, SKEW, has_zone
 from memdoctor.engine.tiers import matches
 from memdoctor.model import AttemptInfo, Fact, StepMark
 
+_OF_PROGRESS = ("watchdog.working",)  # kinds that tell of the progress of one rank beside others that ended: it is no recovery
+
 
 def settle_recovered(case: Case, info: AttemptInfo | None) -> None:
     """Mark ``case`` as recovered (or survived), or leave to it only the facts that the run did not get over."""
     if info is None or case.severity != "error":
         return
     completed = info.status == "completed"
-    over = [fact for fact in case.facts if completed or progress_after(fact, info.steps)]
+    over = [fact for fact in case.facts if completed or (fact.kind not in _OF_PROGRESS and progress_after(fact, info.steps))]
     if not over:
         return
     if matches(case.cause, case.tiers.states):

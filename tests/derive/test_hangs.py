@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ class TestStuck:
             waits(range(8, 16)),  # the first node is not in this log
             [*waits(range(8)), fact("rank.place", 12, None, of_rank=12)],
             [*waits(range(8)), fact("run.world", None, None, nodes=2)],
+            [replace(one, host=f"n{(one.rank or 0) // 2}") for one in waits(range(4))],  # no machine of four, but a few of each of several
         ],
     )
     def test_there_may_be_more(self, facts: list[Fact]) -> None:

@@ -13,14 +13,17 @@ from memdoctor.derive.hangs.short import short_limits
 from memdoctor.derive.hangs.suspects import suspects
 from memdoctor.derive.hangs.telling import tell
 from memdoctor.derive.hangs.waits import spoken
-from memdoctor.model import Fact, FileRead
+from memdoctor.derive.hangs.working import ABSENT, at_work
+from memdoctor.model import Fact, FileRead, StepMark
 
 __all__ = ["hang_facts"]
 
 
-def hang_facts(facts: Sequence[Fact], everything: Sequence[Fact] = (), files: Sequence[FileRead] = ()) -> list[Fact]:
-    """``facts`` are those of one attempt, ``everything`` those of the whole log (the layout may stand in the first attempt alone), both with
-    their ranks filled in. Yields ``collective.odd`` and ``watchdog.verdict`` for each rank that held up the others, ``watchdog.short``
+def hang_facts(
+    facts: Sequence[Fact], everything: Sequence[Fact] = (), files: Sequence[FileRead] = (), marks: Sequence[StepMark] = ()
+) -> list[Fact]:
+    """``facts`` and ``marks`` (its steps) are those of one attempt, ``everything`` those of the whole log (the layout may stand in the first
+    attempt alone), with their ranks filled in. Yields ``collective.odd`` and ``watchdog.verdict`` for each rank that held up the others (``watchdog.working`` for one that was at work), ``watchdog.short``
     for each time-out whose limit was too short, and ``peer.gone_first`` for each connection that was lost long before anybody timed out."""
     everything = everything or facts
     said = spoken(facts)
@@ -33,4 +36,8 @@ def hang_facts(facts: Sequence[Fact], everything: Sequence[Fact] = (), files: Se
     found = suspects(shown, axes, own - said.ranks, aborted - said.ranks)
     if ended_nameless(facts):
         found = [suspect for suspect in found if suspect.name != "silent"]
-    return [*tell(shown, found, axes, hosts_of(everything, axes.world), Clues(facts, files, shown, axes)), *others]
+    hosts = hosts_of(everything, axes.world)
+    working = at_work(found, facts, marks, files, shown, hosts)
+    if working:  # it is alive and had not come, so the others are not the ones
+        found = [suspect for suspect in found if suspect.name not in ABSENT]
+    return [*working, *tell(shown, found, axes, hosts, Clues(facts, files, shown, axes)), *others]

@@ -36,13 +36,14 @@ _ARGUMENTS = {
 @record
 class Axes:
     """``world`` is the number of ranks that the log tells, None where it does not. ``sizes`` are those of the axes from the one whose
-    neighbours are neighbouring ranks on; of the experts in the second mapping. Empty where the log does not tell them. ``several``: the log
-    tells that there are more nodes than one."""
+    neighbours are neighbouring ranks on; of the experts in the second mapping. Empty where the log does not tell them. ``nodes``: how many
+    the log shows at least; ``several``: it says that there are more than one."""
 
     world: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     expert_sizes: Mapping[str, int] = field(default_factory=dict)
     several: bool = False
+    nodes: int = 0
 
     def place(self, rank: int) -> str | None:
         """``TP 5, PP 0, DP 1``: only axes that split the job; None where nothing does."""
@@ -91,7 +92,8 @@ def axes_of(facts: Sequence[Fact]) -> Axes:
     placed = [fact.fields.get("world_size") or 0 for fact in facts if fact.kind == "rank.place"]
     world = max([sizes.get("world_size", 0), *(size for size in placed if isinstance(size, int))])
     if not 1 < world <= MOST_RANKS:
-        return Axes(several=any((fact.fields.get("nodes") or 0) > 1 for fact in facts if fact.kind == "run.world"))
+        several = any((fact.fields.get("nodes") or 0) > 1 for fact in facts if fact.kind == "run.world")
+        return Axes(several=several, nodes=len({fact.host for fact in facts if fact.host is not None}))
     tp, cp, pp = (sizes.get(name, 1) for name in ("tp", "cp", "pp"))
     if tp * cp * pp == 1 and not any(fact.kind == "run.world" and fact.fields.get("tp") for fact in facts):
         return Axes(world)

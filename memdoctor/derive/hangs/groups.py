@@ -29,11 +29,13 @@ def everyone(axes: Axes, seen: Iterable[int]) -> Group:
     ranks = sorted(seen)
     last = ranks[-1] if ranks else -1
     last += (last + 2) % NODE == 0
-    return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False, round=_round(last + 1) and not axes.several)
+    return Group(tuple(range(last + 1)) if last < MOST_RANKS else tuple(ranks), whole=False, round=_round(last + 1, axes))
 
 
-def _round(number: int) -> bool:
-    return number in SMALL or (number > 0 and number % NODE == 0)
+def _round(number: int, axes: Axes) -> bool:
+    if axes.several:
+        return False
+    return (number in SMALL and axes.nodes < 2) or (number > 0 and number % NODE == 0)
 
 
 def group_of(pairs: Pairs, desc: str, axes: Axes) -> Group | None:
@@ -90,7 +92,7 @@ def _even(pairs: Pairs, axes: Axes) -> Group | None:
         fitting = [count for count in range(to + 1, axes.world // step + 1) if axes.world % (count * step) == 0]
         size = next((count for count in fitting if base + step * (count - 1) < axes.world), size)
         whole = bool(fitting)
-    return Group(tuple(base + step * place for place in range(size)), whole, _round(size))
+    return Group(tuple(base + step * place for place in range(size)), whole, size in SMALL or size % NODE == 0)
 
 
 def _strides(least: int, axes: Axes, ranks: int) -> Iterator[tuple[int, int]]:
