@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memdoctor.engine.cases import Case, missing_ranks
 from memdoctor.engine.globs import fits
 from memdoctor.engine.links import linked, nearness
-from memdoctor.engine.onset import clearly_before, file_order, printed_before, within
+from memdoctor.engine.onset import clearly_before, file_order, printed_before, waited_before, within
 from memdoctor.records import record
 
 
@@ -70,6 +70,7 @@ def _names(cause: Case, effect: Case) -> bool:
         fits(effect.cause, explains.cause)
         and linked(cause.facts, effect.facts, explains.link)
         and within(cause.span, effect.span, explains.before)
+        and not (explains.onset and waited_before(effect.span, cause.span))
         for explains in cause.rule.explains
     )
 

@@ -104,6 +104,19 @@ def printed_before(one: Span, other: Span) -> bool:
     return one.printed + (ONE_FILE if one.seqs.keys() & other.seqs.keys() else SKEW) < other.printed
 
 
+def waited_before(effect: Span, cause: Span) -> bool:
+    """True where ``effect`` is a wait that had begun before ``cause``, or nothing tells when that was.
+
+    It is meant for causes that end all ranks at once: they leave nobody the minutes that a time-out takes.
+    """
+    if not effect.wait:
+        return False
+    if effect.first is not None and cause.first is not None and effect.zoned is cause.zoned:
+        exact = effect.exact and cause.exact and bool(effect.seqs.keys() & cause.seqs.keys())
+        return effect.first + (ONE_FILE if exact else SKEW) < cause.first
+    return file_order(effect, cause) <= 0
+
+
 def within(cause: Span, effect: Span, before: float | None) -> bool:
     """False where ``effect`` began more than ``before`` seconds after ``cause``; unknown times hold."""
     if (

@@ -209,11 +209,11 @@ def _fixes(reader: Reader, faults: Faults, known: Known, severity: str) -> tuple
 def _explains(reader: Reader, faults: Faults, known: Known) -> tuple[Explains, ...]:
     result = []
     for node in reader.items("explains"):
-        entry = Reader(node, faults, "an entry of 'explains'", ("cause", "link", "before"), required=("cause", "link"))
+        entry = Reader(node, faults, "an entry of 'explains'", ("cause", "link", "before", "onset"), required=("cause", "link"))
         cause = entry.text("cause")
         if cause and not any(fnmatchcase(name, cause) for name in known.causes):
             faults.add(entry.nodes["cause"], f"'{cause}' matches no cause", suggest(cause, known.causes))
-        result.append(Explains(cause, entry.choice("link", schema.LINKS), entry.duration("before")))
+        result.append(Explains(cause, entry.choice("link", schema.LINKS), entry.duration("before"), entry.choice("onset", schema.ONSETS)))
     return tuple(result)
 
 

@@ -14,6 +14,7 @@ STATUSES = ("draft", "stable")
 ACTIONS = ("restart", "fix-config", "fix-code", "exclude-hosts", "call-hardware", "none")
 RISKS = ("safe", "costly", "changes-results")
 LINKS = ("job", "host", "rank", "group", "device")
+ONSETS = ("first",)
 JOINS = ("rank", "host", "attempt")
 OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "has", "exists")
 
@@ -81,11 +82,13 @@ Condition = Leaf | AllOf | AnyOf | NoneOf
 
 @record
 class Explains:
-    """Causes (a glob) that are only consequences, over which link, and up to how many seconds after."""
+    """Causes (a glob) that are only consequences, over which link, and up to how many seconds after. ``onset``: where that is "first", a wait
+    that had begun before is none."""
 
     cause: str
     link: str
     before: float | None = None
+    onset: str = ""
 
 
 @record
