@@ -14,12 +14,11 @@ _BUILT_IN = ("Socket", "IB")  # what a rank is left with that lacks a library or
 
 
 def odd_networks(members: Sequence[Member]) -> tuple[list[Member], str]:
-    """The ranks on another network than most machines, and the network of those; no ranks where all are alike or not all are known."""
+    """The ranks on another network than most machines, and the network of those; no ranks where all that tell theirs are alike."""
     on: dict[str, list[Member]] = {}
     for member in members:
-        if member.transport is None:
-            return [], ""
-        on.setdefault(member.transport, []).append(member)
+        if member.transport is not None:
+            on.setdefault(member.transport, []).append(member)
     if len(on) < 2 or machines(members) < 2:
         return [], ""
 
@@ -28,7 +27,7 @@ def odd_networks(members: Sequence[Member]) -> tuple[list[Member], str]:
         return len({member.machine for member in own}), len(own), -_BUILT_IN[::-1].index(network) if network in _BUILT_IN else 1
 
     usual = max(on, key=rarity)
-    return [member for member in members if member.transport != usual], usual
+    return [member for member in members if member.transport not in (None, usual)], usual
 
 
 def mixed(members: Sequence[Member], stop: Stop | None, *, sure: bool) -> list[Fact]:
@@ -39,8 +38,9 @@ def mixed(members: Sequence[Member], stop: Stop | None, *, sure: bool) -> list[F
     odd, usual = odd_networks(members)
     if not odd or (stop is not None and not set(map(id, stop.behind)) <= set(map(id, odd)) and min(stop.steps) < STAGES.index("connect")):
         return []
+    met = max(stop.steps) >= STAGES.index("topology") if stop is not None else all(member.stage == "complete" for member in members)
     fields = {
-        "name": "mixed", "usual": usual, "sure": sure and (stop is None or max(stop.steps) >= STAGES.index("topology")),
+        "name": "mixed", "usual": usual, "sure": sure and met,
         "stage": STAGES[max(stop.steps)] if stop is not None else None, "waiting": len(stop.waiting) if stop is not None else None,
         "of": (stop.size or None) if stop is not None else None,
     }  # fmt: skip
