@@ -47,7 +47,8 @@ class Kind:
 
     ``subject`` names the field (or fields) by which facts of the kind tell of different things: a rule then gives one diagnosis for
     each of its values, such as one for each variable that is set wrongly. ``readings`` are printed again and again with every step: of many
-    a sample is read, and their number means nothing.
+    a sample is read, and their number means nothing. Those with ``beside`` are read only from the chunk of a log on in which a fact of that
+    kind was found.
     """
 
     doc: str
@@ -56,6 +57,7 @@ class Kind:
     sources: tuple[str, ...] = ("log",)
     subject: tuple[str, ...] = ()
     readings: bool = False
+    beside: str = ""
 
     def type_of(self, name: str) -> str | None:
         if name in self.fields:
@@ -219,7 +221,7 @@ KINDS: Mapping[str, Kind] = {
     "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
     "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
-    "run.bar": Kind("A progress bar: ``done`` of ``total``; ``text`` is what stands before it.", {"name": "str", "text": "str", "done": "int", "total": "int"}, readings=True),
+    "run.bar": Kind("A progress bar: ``done`` of ``total``; ``text`` is what stands before it.", {"name": "str", "text": "str", "done": "int", "total": "int"}, readings=True, beside="watchdog.timeout"),
     "run.took": Kind("How long a step took in which the ranks may wait for one of them; name: save, load, evaluation, index.", {"name": "str", "took": "seconds", "took_ms": "ms"}),
     "run.end": Kind(
         "A sign of how a process or the job ended: name is completed, failed or killed.",

@@ -30,11 +30,14 @@ class _Lazy:
         return getattr(re.compile(*self._made), name)  # `re` remembers what it compiled
 
     def _gated(self, name: str) -> Callable[..., Any]:
+        needs = self._needs
+
         def find(where: Any, *bounds: int) -> Any:
-            if not any(need in where for need in self._needs):
-                return None
-            real = self._real(name)
-            setattr(self, name, real)
-            return real(where, *bounds)
+            for need in needs:
+                if need in where:
+                    real = self._real(name)
+                    setattr(self, name, real)
+                    return real(where, *bounds)
+            return None
 
         return find

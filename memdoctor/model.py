@@ -234,7 +234,8 @@ class FileRead:
     """What reading one file yielded besides facts.
 
     ``number`` is the file's place in the reading order (the high bits of every ``Fact.seq``); ``epochs`` how many attempts the file
-    alone tells apart; ``attempt`` the attempt that its name tells, ``rank`` likewise; ``series`` its step lines (sources/logs/steps.py).
+    alone tells apart; ``attempt`` the attempt that its name tells, ``rank`` likewise; ``series`` its step lines (sources/logs/steps.py);
+    ``opened`` the path itself where it cannot be shown as it is.
     """
 
     path: str
@@ -250,6 +251,7 @@ class FileRead:
     age: float | None
     ranks: frozenset[int]
     series: Any
+    opened: str | None = None
 
 
 @record

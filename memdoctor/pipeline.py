@@ -71,7 +71,7 @@ def diagnose_logs(
     skips = (*logs.skips, *dumps.skips, *story.skips)
     judged = judge(
         base.rules,
-        with_lines(story.facts, paths),
+        with_lines(story.facts, logs.files),
         counts=story.counts,
         versions=story.run.versions,
         frameworks=story.run.frameworks,

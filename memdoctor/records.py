@@ -76,14 +76,23 @@ def _init(cls: type, names: Sequence[str], given: Mapping[str, Any]) -> Callable
     setters = [getattr(cls, name).__set__ for name in names]
     count = len(names)
 
-    def default(name: str) -> Any:
+    defaults: dict[str, Any] = {}
+    factories: dict[str, Callable[[], Any]] = {}
+    for name in names:
         value = given.get(name, dataclasses.MISSING)
         if isinstance(value, dataclasses.Field):
-            factory: Any = value.default_factory
-            value = value.default if factory is dataclasses.MISSING else factory()
-        if value is dataclasses.MISSING:
+            if value.default_factory is not dataclasses.MISSING:
+                factories[name] = value.default_factory
+            value = value.default
+        if value is not dataclasses.MISSING:
+            defaults[name] = value
+
+    def default(name: str) -> Any:
+        if name in defaults:
+            return defaults[name]
+        if name not in factories:
             raise TypeError(f"{cls.__qualname__} lacks the field {name!r}")
-        return value
+        return factories[name]()
 
     def complete(values: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         if len(values) > count:
@@ -94,8 +103,14 @@ def _init(cls: type, names: Sequence[str], given: Mapping[str, Any]) -> Callable
             raise TypeError(f"{cls.__qualname__} {problem} {name!r}")
         return [*values, *rest]
 
+    # What follows the first values, where all of it has a value to begin with.
+    tails = {
+        size: tuple(defaults[name] for name in names[size:]) for size in range(count + 1) if all(map(defaults.__contains__, names[size:]))
+    }
+
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
-        for put, value in zip(setters, values if len(values) == count and not named else complete(values, named), strict=True):
+        tail = None if named else tails.get(len(values))
+        for put, value in zip(setters, complete(values, named) if tail is None else values + tail, strict=True):
             put(self, value)
 
     return __init__

@@ -17,11 +17,11 @@ BARS = 0.8  # share of lines with a progress bar before them from which on its c
 
 
 class Steps:
-    """Rows ``first`` to ``last`` (half open) of the main shape of a file's series."""
+    """Rows ``first`` to ``last`` (half open) of the main shape of a file's series, which is ``shape`` where that is known."""
 
-    def __init__(self, file: FileRead, first: int, last: int) -> None:
+    def __init__(self, file: FileRead, first: int, last: int, shape: str | None = None) -> None:
         self.file, self.series, self.first, self.last = file, file.series, first, last
-        self.shape: str = self.series.main
+        self.shape: str = self.series.main if shape is None else shape
         self.table = self.series.tables[self.shape]
         self._columns: dict[str, Sequence[Any]] = {}
 
@@ -56,14 +56,14 @@ class Steps:
 
     @property
     def masks(self) -> Sequence[Any]:
-        self.table.pack()
         found: Sequence[Any] = self.table.absent.slice(self.first, self.last)
         return found
 
     @property
     def lines(self) -> Sequence[Any]:
-        self.table.pack()
-        found: Sequence[Any] = self.table.line.slice(self.first, self.last)
+        found = self._columns.get("line")
+        if found is None:
+            found = self._columns["line"] = self._glance("line")
         return found
 
     @property
@@ -71,8 +71,7 @@ class Steps:
         """Times of the lines, NaN where unknown; of DeepSpeed's own lines where the loop prints none."""
         found = self._columns.get("epoch")
         if found is None:
-            self.table.pack()
-            found = self.table.epoch.slice(self.first, self.last)
+            found = self._glance("epoch")
             side = self.series.tables.get("deepspeed")
             if self.shape != "deepspeed" and side is not None and len(found) and math.isnan(found[0]) and math.isnan(found[-1]):
                 side.pack()
@@ -82,8 +81,7 @@ class Steps:
 
     def line(self, row: int) -> int:
         """The number of the line of a row; rows count from 0 within these steps."""
-        self.table.pack()
-        return int(self.table.line[self.first + row])
+        return int(self.lines[row])
 
     def epoch(self, row: int) -> float:
         return float(self.epochs[row])
@@ -122,7 +120,7 @@ class Steps:
 
     def _iterations(self) -> Sequence[Any]:
         """The iterations as printed; for lines that print none the count of the bar before them, where nearly all have one."""
-        own: Sequence[Any] = self.table.column("iteration").slice(self.first, self.last)
+        own = self._glance("iteration")
         if "bar" in self.table.spoken:
             bars = self.table.column("bar").slice(self.first, self.last)
             if sum(not math.isnan(value) for value in bars) >= BARS * len(bars):
@@ -130,6 +128,24 @@ class Steps:
         if any(map(math.isnan, own)):
             return _filled(own)
         return own
+
+    def _glance(self, name: str) -> Sequence[Any]:
+        found: Sequence[Any] = self.table.glance(name)
+        return found if self.first == 0 and self.last == len(found) else found[self.first : self.last]
+
+    def is_fine(self) -> bool:
+        """True where every loss and norm is a number, no loss 0 and no step skipped: line after line tells no trouble. False may be wrong."""
+        if self.last - self.first != len(self.table) or (self.shape == "megatron" and "loss" not in self.table.spoken):
+            return False
+        side = self._side("skipped")
+        if side is not None and "skipped" in side.spoken and any(side.glance("skipped")):
+            return False
+        for name in ("loss", "grad_norm", "skipped", "nan"):
+            if name in self.table.spoken:
+                values = self.table.glance(name)
+                if not math.isfinite(sum(values)) or (any(values) if name in ("skipped", "nan") else name == "loss" and 0.0 in values):
+                    return False
+        return True
 
     def _sums(self, side: Any, name: str) -> Sequence[Any]:
         """What the lines of ``side`` add up to since the line before."""
@@ -165,15 +181,15 @@ def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of
     result: dict[int, list[Steps]] = {}
     for file in files:
         series = file.series
-        if series is None or not len(series):
+        main = None if series is None else series.main
+        if series is None or main is None or not len(series.tables[main]):
             continue
-        table = series.tables[series.main]
-        lines = table.line.slice(0, len(table))
+        table = series.tables[main]
         bounds = [0]
         for start in starts.get(file.number, []):
-            bounds.append(max(bounds[-1], bisect_left(lines, start, key=series.seq)))
-        bounds.append(len(lines))
+            bounds.append(max(bounds[-1], bisect_left(table.glance("line"), start, key=series.seq)))
+        bounds.append(len(table))
         for number, (low, high) in enumerate(pairwise(bounds)):
             if high > low:
-                result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high))
+                result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high, main))
     return result

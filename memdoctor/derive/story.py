@@ -18,6 +18,8 @@ from memdoctor.records import record
 
 BALANCE = ("rank.memory", "rank.parameters", "timer", "rank.speed", "pipeline.wait")  # kinds that tell how even the ranks are
 
+EACH = 512  # files whose step lines are told of each; of more only those with trouble
+
 
 @record
 class Story:
@@ -60,7 +62,9 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
-        for part in parts:
+        for number, part in enumerate(parts):
+            if number >= EACH and part.is_fine():
+                continue
             derived.append(numerics(attempt, part, finished=status == "completed"))
             low, high = part.iterations()
             derived.append(_progress(attempt, part.file.path, low, high, len(part), part.seq(len(part) - 1), part.line(len(part) - 1)))

@@ -19,6 +19,7 @@ from memdoctor.model import Fact
 from memdoctor.records import record
 
 SHARED = 0.5  # of the iterations of a file that another one tells, too, where both are ranks of one job
+MOST = 512  # files that tell different losses
 ASKED = frozenset({"run.args", "run.config", "run.phase", "cuda.oom", "host.oom"})  # kinds of facts that explain a series
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
@@ -67,7 +68,7 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
 def _tellers_of_losses(parts: Sequence[Steps]) -> list[Steps]:
     """Of files that tell the same losses (many ranks, one job) one: that with the most lines, then that of the lowest rank.
 
-    Files whose iterations follow each other are parts of one run, in that order.
+    Files whose iterations follow each other are parts of one run, in that order. Of very many the longest are enough.
     """
     chosen: list[Steps] = []
     spans: list[tuple[int, int]] = []
@@ -75,6 +76,8 @@ def _tellers_of_losses(parts: Sequence[Steps]) -> list[Steps]:
     for steps in sorted(parts, key=lambda steps: (not steps.has("loss"), -len(steps), steps.file.rank or 0, steps.file.number)):
         low, high = steps.iterations()
         shared = max((_shared(low, high, ordered, 1 << bits) for bits, ordered in by_length.items()), default=-1)
+        if len(chosen) == MOST:
+            break
         if not chosen or (steps.has("loss") and shared < SHARED * (high - low)):
             chosen.append(steps)
             spans.append((low, high))

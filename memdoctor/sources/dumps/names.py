@@ -11,6 +11,7 @@ _NAME = lazy(
     r"(?:nccl|comm_lib)_trace_rank_", needs=("_trace_rank_",)
 )  # torch's own names; anything may stand there that TORCH_NCCL_DEBUG_INFO_TEMP_FILE says
 _RANK = lazy(r"(?<!\d)(\d{1,7})(?:\.(?:json|pkl|pickle|bin|dump|trace))?(?:\.gz)?$", re.IGNORECASE)
+_JSON = lazy(rb"\s{0,64}[\[{]\s{0,64}[\[{\x22]")
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LOGS = (".log", ".txt", ".out", ".err")
 _KEYS = (b"pg_config", b"pg_status", b"profiling_name", b"collective_seq_id", b"comm_lib_version")
@@ -30,7 +31,7 @@ def dump_head(head: bytes) -> bool:
     """True for a file that begins with ``head`` where that can only be a flight recorder's: a pickle, or JSON, with its keys."""
     if head.startswith(_PICKLES):
         return any(key in head for key in _KEYS)
-    if head[:64].lstrip()[:1] in (b"{", b"["):
+    if _JSON.match(head) is not None:
         return any(b'"' + key + b'":' in head or b'"' + key + b'" :' in head for key in _KEYS)
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memdoctor.records import entity
 from memdoctor.sources.logs.cleaning import LineCleaner, clean
-from memdoctor.sources.logs.stored import Broken, Source
+from memdoctor.sources.logs.stored import AT_ONCE, Broken, Source
 
 BLOCK = 262_144  # bytes read at a time: fits the second-level cache together with its copy
 WINDOW = 1_048_576  # a longer line is given in windows of this size ...
@@ -39,6 +39,14 @@ class Cutter:
 
     def __iter__(self) -> Iterator[tuple[bytes, bool]]:
         """Yields ``(data, part)``: clean whole lines, or one window."""
+        whole = self._source.whole(AT_ONCE)
+        if whole is not None:
+            cut = whole.rfind(b"\n") + 1
+            if cut:
+                yield clean(whole[:cut]), False
+            if cut < len(whole):
+                yield from self._unended(whole[cut:])
+            return
         buffer = bytearray(WINDOW)
         view = memoryview(buffer)
         used, ended = 0, False
@@ -68,9 +76,13 @@ class Cutter:
                 long = _LongLine()
                 yield from long.feed(bytes(view))
                 used = 0
+        yield from self._unended(bytes(view[:used]), long)
+
+    def _unended(self, rest: bytes, long: _LongLine | None = None) -> Iterator[tuple[bytes, bool]]:
+        """The last line, of which ``rest`` is left, or which ``long`` was all given of."""
         if long is None:
             long = _LongLine()
-            yield from long.feed(bytes(view[:used]))
+            yield from long.feed(rest)
         if long.holds_text():
             self.ends_mid_line = True
             yield from long.feed(b"\n")

@@ -12,14 +12,19 @@ from memdoctor.shelf import Shelf
 from memdoctor.sources.logs import nccl_gates, steps
 from memdoctor.sources.logs.choosing import GrowingMatcher
 from memdoctor.sources.logs.matcher import Gate
-from memdoctor.sources.logs.sampling import NUMBERS
+from memdoctor.sources.logs.sampling import NUMBERS, Sampling
+from memdoctor.sources.logs.step_shapes import beside
 
 TRACEBACK_GATES = tuple(map(Gate, (b"most recent call", b"Fatal Python error")))
 ERROR_GATES = tuple(map(Gate, (
     b"Error", b"ERROR", b"error:", b"Exception", b"CRITICAL", b"FATAL", b"Fatal", b"fatal", b"FAILED", b"Failed", b"failed", b"Aborted", b"panic",
     b"Interrupt", b"Exit",
 )))  # fmt: skip
+OWN = ("rank.memory", "rank.speed")  # readings in which each rank speaks of itself
+MOST_PATHS = 2_048  # logs of which each is read for the paths of NCCL's channels
 _NCCL = frozenset((*nccl_gates.GATES, *nccl_gates.SAMPLED_GATES))
+_NEVER: frozenset[str] = frozenset()
+_OF_A_RANK = frozenset(map(Gate, beside.OF_A_RANK))
 
 
 @record
@@ -49,7 +54,8 @@ class Opened:
 class SignalIndex:
     """Gates of all signals and of the built-in readers; ``opened`` says what a segment's gates open (remembered per combination).
 
-    ``sampled``: those of which a sample of the chunks is enough.
+    ``sampled``: numbers of the gates of which a sample of the chunks is enough; ``beside``: of those that are looked for only once a fact of
+    the kinds ``alarms`` was found; ``others`` all but these.
     """
 
     def __init__(self, signals: Sequence[Signal]) -> None:
@@ -60,15 +66,29 @@ class SignalIndex:
             for text in own or (_rarest(has, shared),):
                 by_text.setdefault(text, []).append(number)
         gates = {Gate(text.encode()): numbers for text, numbers in by_text.items()}
+        late = {gate: {catalog.KINDS[heads[number][0]].beside for number in opened} for gate, opened in gates.items()}
         readings = {gate for gate, opened in gates.items() if all(catalog.KINDS[heads[number][0]].readings for number in opened)}
         for gate in (*steps.GATES, *steps.SAMPLED_GATES, *TRACEBACK_GATES, *ERROR_GATES, *nccl_gates.GATES, *nccl_gates.SAMPLED_GATES):
             gates.setdefault(gate, [])
-        self.sampled = (readings | {*steps.SAMPLED_GATES, *nccl_gates.SAMPLED_GATES}).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
+        sampled = (readings | {*steps.SAMPLED_GATES, *nccl_gates.SAMPLED_GATES}).difference(steps.GATES, TRACEBACK_GATES, ERROR_GATES)
         self.gates = tuple(gates)
-        self.matcher = GrowingMatcher(self.gates, [number for number, gate in enumerate(self.gates) if gate in self.sampled])
+        self.sampled = frozenset(number for number, gate in enumerate(self.gates) if gate in sampled)
+        self.beside = frozenset(number for number, gate in enumerate(self.gates) if late.get(gate, _NEVER) and "" not in late[gate])
+        self.others = frozenset(range(len(self.gates))) - self.beside
+        self.alarms = frozenset(kind for number in self.beside for kind in late[self.gates[number]])
+        own = {gate for gate, opened in gates.items() if any(heads[number][0] in OWN for number in opened)}
+        self._of_a_rank = frozenset(number for number in self.sampled if self.gates[number] in _OF_A_RANK or self.gates[number] in own)
+        self._nccl = frozenset(number for number in self.sampled if self.gates[number] in _NCCL)
+        self._sampled = sampled
+        self.matcher = GrowingMatcher(self.gates)
         self._signals = signals
         self._opened = tuple(gates.values())
         self._cache: dict[tuple[int, ...], Opened] = {}
+
+    def sampling(self, number: int, logs: int) -> Sampling:
+        """What of log ``number`` of ``logs`` is looked through for sampled gates. Of very many logs the paths of NCCL are a sample, too."""
+        each = self._of_a_rank if logs > MOST_PATHS else self._of_a_rank | self._nccl
+        return Sampling(self.sampled, each, number, logs, self._nccl, self.beside)
 
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)
@@ -76,7 +96,7 @@ class SignalIndex:
             own = {self.gates[number] for number in gates}
             numbers = sorted({number for gate in gates for number in self._opened[gate]})
             step = not own.isdisjoint(steps.GATES) or not own.isdisjoint(steps.SAMPLED_GATES)
-            sampled = own.isdisjoint(steps.GATES) and not own.isdisjoint(self.sampled)
+            sampled = own.isdisjoint(steps.GATES) and not own.isdisjoint(self._sampled)
             traceback, error = not own.isdisjoint(TRACEBACK_GATES), not own.isdisjoint(ERROR_GATES)
             only_step = step and not (numbers or traceback or error)
             known = Opened(
@@ -89,7 +109,7 @@ class SignalIndex:
                 texts=tuple(tuple(text.encode() for text in self._signals[number].has) for number in numbers),
                 sampled=sampled,
                 nccl=not own.isdisjoint(_NCCL),
-                weight=_weight(own & self.sampled, only_step) if sampled else 0.0,
+                weight=_weight(own & self._sampled, only_step) if sampled else 0.0,
             )
             if len(self._cache) < 100_000:
                 self._cache[gates] = known

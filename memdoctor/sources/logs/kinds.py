@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from memdoctor.lazy import lazy
 from memdoctor.records import record
@@ -48,6 +49,7 @@ _MAGICS = (
     (0, b"MMIDIDX\0\0", Foreign("a Megatron dataset index")),
     *((0, b"\x80" + bytes([protocol]), Foreign("a Python pickle")) for protocol in range(2, 6)),
 )
+_BEGINNINGS = tuple(magic for offset, magic, _ in _MAGICS if offset == 0)
 
 _EXTENSIONS = frozenset(
     # weights, checkpoints, data sets
@@ -74,9 +76,10 @@ _LONGEST_HEADER = 100_000_000  # of a safetensors file, as its own library holds
 
 def foreign(head: bytes) -> Foreign | None:
     """What the file that begins with ``head`` is, where it is known to be no log."""
-    for offset, magic, what in _MAGICS:
-        if head[offset : offset + len(magic)] == magic:
-            return what
+    if head.startswith(_BEGINNINGS) or head[257:262] == b"ustar":
+        for offset, magic, what in _MAGICS:
+            if head[offset : offset + len(magic)] == magic:
+                return what
     if head[8:10] == b'{"' and b"\0" in head[:8] and int.from_bytes(head[:8], "little") < _LONGEST_HEADER:
         return Foreign("a safetensors file")
     if packing(head[:MAGIC]) is None and len(head) >= _ENOUGH and _is_no_text(head, _CERTAIN):
@@ -84,11 +87,16 @@ def foreign(head: bytes) -> Foreign | None:
     return None
 
 
+@lru_cache(maxsize=1)  # it is asked twice
+def _control(head: bytes) -> int:
+    return len(head) - len(head.translate(None, _CONTROL))
+
+
 def _is_no_text(head: bytes, most: float) -> bool:
     """True where more than the share ``most`` of ``head`` are bytes that no text holds."""
-    if encoding(head)[0] != "utf-8":
+    control = _control(head)
+    if not control or encoding(head)[0] != "utf-8":
         return False
-    control = len(head) - len(head.translate(None, _CONTROL))
     return control > 1 and control > most * (len(head) - head.count(0))
 
 

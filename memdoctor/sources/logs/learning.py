@@ -29,7 +29,8 @@ def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
 
     ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before.
     """
-    rests = [rest for rest in rests if not _OF_THE_LABELLER.match(rest)]
+    if any(map("\n".join(rests).__contains__, _LABELLERS)):
+        rests = [rest for rest in rests if not _OF_THE_LABELLER.match(rest)]
     found = _most(rests, taken)
     return found if found is not None or len(rests) < LONG else _most(rests[len(rests) // 2 :], taken)
 

@@ -41,6 +41,7 @@ class FactMaker:
 
     def __init__(self, file: LogFile, number: int, store: Store) -> None:
         self._file, self._number, self._store = file, number, store
+        self.kinds: set[str] = set()  # of facts so far
         self.epoch = 1  # attempts as far as this file alone tells them apart
         self._dirty = False  # something happened since the attempt began that a new start would end
         self._raised = False  # an exception was printed: the end of the attempt, or caught by a launch that goes on
@@ -60,6 +61,7 @@ class FactMaker:
 
     def make(self, kind: str, found: Mapping[str, Any], where: Found) -> None:
         """Note that ``kind`` was found, with ``found`` as its fields (texts as captured, or values)."""
+        self.kinds.add(kind)
         line = where.line
         rank = _int(found.get("rank"), line.rank if line.rank is not None else self._file.rank)
         if kind in STARTS:

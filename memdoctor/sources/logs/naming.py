@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, lru_cache
 
 from memdoctor.lazy import lazy
 from memdoctor.records import record
@@ -123,6 +124,20 @@ class _Folder:
                 self._families[_around(match)].append(int(match[0]))
         self._firsts = {key: _first(numbers) for key, numbers in self._families.items() if len(numbers) > 1}
 
+    @cached_property
+    def _parts(self) -> list[str]:
+        return [_low(part) for part in reversed(self.path.split("/")[-_DEPTH:])]
+
+    @cached_property
+    def host(self) -> str | None:
+        """The host that a folder above is called after."""
+        return next((part for part in self._parts if _HOST.fullmatch(part)), None)
+
+    @cached_property
+    def above(self) -> Told | None:
+        """What the names of the folders above tell of a rank."""
+        return next((found for part in self._parts if (found := _by_folder(part)) is not None), None)
+
     def runs(self, name: str) -> list[tuple[re.Match[str], int]]:
         """The numbers of ``name`` that run without a gap from file to file, each with the first of its run (0 or 1)."""
         firsts = [(match, self._firsts.get(_around(match))) for match in _NUMBER.finditer(name)]
@@ -156,6 +171,7 @@ def _first(numbers: list[int]) -> int | None:
     return low if low <= 1 and sorted(numbers) == list(range(low, low + len(numbers))) else None
 
 
+@lru_cache(maxsize=16)  # each name is asked for several times in a row
 def _low(name: str) -> str:
     return name.translate(_LOWER)
 
@@ -163,18 +179,13 @@ def _low(name: str) -> str:
 def _tell(path: str, folder: _Folder) -> Told:
     tree = _TREE.match(path)
     name = os.path.basename(path)
-    above = [_low(part) for part in reversed(os.path.dirname(path).split("/")[-_DEPTH:])]
-    host = _host_of(name, folder) or next((part for part in above if _HOST.fullmatch(part)), None)
+    host = _host_of(name, folder) or folder.host
     stream = _stream_of(name, folder)
     if tree is not None:
         stream = "error" if name.startswith("error.json") else stream
         return Told(None, int(tree["local"]), host, int(tree["attempt"]) + 1, stream, shown(tree["root"]), tree["root"])
-    told = (
-        _by_word(name, folder)
-        or next((found for part in above if (found := _by_folder(part)) is not None), None)
-        or _by_family(name, folder)
-    )
-    return replace(told, host=host, stream=stream)
+    told = _by_word(name, folder) or folder.above or _by_family(name, folder)
+    return told if host is None and stream is None else replace(told, host=host, stream=stream)
 
 
 def _by_word(name: str, folder: _Folder) -> Told | None:

@@ -90,7 +90,7 @@ class Process:
 
     def main(self) -> Comm:
         """The greatest communicator, the first of several."""
-        return max(self.comms, key=lambda comm: comm.size or 0, default=Comm())
+        return max(self.comms, key=lambda comm: comm.size or 0) if self.comms else Comm()
 
     def fields(self) -> dict[str, Any]:
         """The fields of the fact ``nccl.setup``."""

@@ -13,6 +13,7 @@ from typing import Any
 from memdoctor import catalog
 from memdoctor.model import Fact, Origin
 from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import FactMaker
 from memdoctor.sources.logs.nccl_lines import HEADER, reader
 from memdoctor.sources.logs.nccl_process import Process
@@ -39,18 +40,18 @@ class NcclSetup:
             message = raw[end:] if after is None else raw[end : after.start() + _glued(after[1])]
             host, read = found[1][glued:], reader(message)
             if read is not None:
-                process = self._processes.get((host, found[2])) or self._meet(host, found[2], found[4], raw, line)
+                process = self._processes.get((host, found[2])) or self._meet(host, found[2], found[4], raw, line, found.start())
                 if process is not None:
                     read(process, found[3], message, line)
             found, glued = after, 0 if after is None else _glued(after[1])
 
-    def _meet(self, host: bytes, pid: bytes, device: bytes, raw: bytes, line: int) -> Process | None:
-        """A process that has not been heard of in this attempt."""
+    def _meet(self, host: bytes, pid: bytes, device: bytes, raw: bytes, line: int, prefix: int) -> Process | None:
+        """A process that has not been heard of in this attempt; ``prefix`` is how many bytes stand before what NCCL itself prints."""
         if len(self._processes) >= MOST:
             return None
         place = self._place
         text = raw.decode("utf-8", "replace")
-        stripped = place.prefixes.strip(text)
+        stripped = place.prefixes.strip(text) if prefix else Line(text, self._file.rank)
         known = self._processes[host, pid] = Process(
             host=host.decode("utf-8", "replace"), pid=int(pid), device=int(device), line=line, raw=text, attempt=self._maker.epoch,
             rank=None if stripped.rank == self._file.rank else stripped.rank, local=stripped.local_rank, time=stripped.time, after=place.stamp_before(stripped),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 from memdoctor.model import FileRead, InputFile, Signal, Skip
 from memdoctor.records import entity
 from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.plain import SOME, PlainLogs
 from memdoctor.sources.logs.reading import Reader
 from memdoctor.sources.logs.scan import FileScan
+from memdoctor.sources.logs.step_batches import Known
 from memdoctor.sources.logs.store import Store
 
 OnBytes = Callable[[int], None]
@@ -28,16 +30,39 @@ class Outcome:
     read: FileRead | None = None
 
 
+FIRST = 4  # logs that are looked through together as long as no step line was seen: none that holds one is plain
+
+
 class LogReader:
     """Reads logs, ``logs`` of them, with one set of signals."""
 
     def __init__(self, signals: Sequence[Signal], logs: int = 1) -> None:
         self._signals, self._logs = signals, logs
         self._index: SignalIndex | None = None
+        self._known = Known()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """From process to process it goes without what it made of the signals."""
         return LogReader, (tuple(self._signals), self._logs)
+
+    def some(self, logs: Sequence[Numbered], on_bytes: OnBytes | None = None) -> Iterator[Outcome]:
+        """What each of ``logs`` yields, in their order."""
+        done = 0
+        while done < len(logs):
+            batch = logs[done : done + (SOME if self._known.layouts else FIRST)]
+            done += len(batch)
+            for numbered, read in zip(batch, self._plain().read(batch), strict=True):
+                if read is None:
+                    yield self(numbered, on_bytes)
+                    continue
+                if on_bytes is not None:
+                    on_bytes(read[0].bytes)
+                yield Outcome(Store(), None, *read)
+
+    def _plain(self) -> PlainLogs:
+        if self._index is None:
+            self._index = SignalIndex(self._signals)
+        return PlainLogs(self._index, self._known, self._logs)
 
     def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
         """``on_bytes`` is told, chunk by chunk, how many stored bytes were read."""
@@ -46,7 +71,7 @@ class LogReader:
             self._index = SignalIndex(self._signals)
         store = Store()
         reader = Reader(file, on_bytes)
-        scan = FileScan(file, number, self._index, store, self._logs)
+        scan = FileScan(file, number, self._index, store, self._logs, self._known)
         scan.run(reader)
         if reader.skip is not None and reader.lines == 0:
             return Outcome(store, reader.skip)
@@ -64,6 +89,7 @@ class LogReader:
             age=None if reader.mtime is None else time.time() - reader.mtime,
             ranks=frozenset(scan.ranks),
             series=scan.series,
+            opened=file.opened,
         )
         return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read)
 
@@ -78,5 +104,4 @@ class Engine(Protocol):
 
 def in_turn(read: LogReader, logs: Sequence[Numbered], on_bytes: OnBytes | None) -> Generator[Outcome, None, None]:
     """The engine that reads here, one log after the other."""
-    for log in logs:
-        yield read(log, on_bytes)
+    yield from read.some(logs, on_bytes)

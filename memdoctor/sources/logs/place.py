@@ -8,36 +8,41 @@ from typing import TYPE_CHECKING
 
 from memdoctor.lazy import lazy
 from memdoctor.model import Stamp
+from memdoctor.sources.logs.beginning import Beginning
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.prefixes import Prefixes
 from memdoctor.sources.logs.reading import Chunk
-from memdoctor.sources.logs.stamps import find_stamp
+from memdoctor.sources.logs.stamps import last_stamp
 
 if TYPE_CHECKING:
     from memdoctor.sources.logs.tracebacks import Frame
 
 BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone exception
-STAMP = 256  # bytes of a line in which a stamp is looked for
-COLONS = 2  # in a stamp
+END = 512  # bytes at the end of one of many logs in which its last moment is looked for
 LINES = 80  # looked back for frames
 _IN_BOX = lazy(rb":\d{1,9} in ")  # in each frame that rich draws
 SOURCE = 8  # lines of one statement below its frame
 
 
 class Place:
-    """``start`` is the offset within the chunk of the segment at hand, ``line`` its line's number, ``part`` its place in a glued line.
+    """``beginning`` is that of the log, ``back`` how many bytes before a line are looked through for its stamp. ``start`` is the offset within the chunk of the segment at hand, ``line`` its line's number, ``part`` its place in a glued line.
 
     ``tick`` counts the segments that were looked at.
     """
 
-    def __init__(self, prefixes: Prefixes) -> None:
-        self.prefixes = prefixes
+    def __init__(self, beginning: Beginning, back: int = BACK) -> None:
+        self._beginning, self._back = beginning, back
         self.data, self.start = b"", 0
         self.line, self.part, self.tick = 0, 0, 0
         self._before = b""  # the end of the chunk before
         self._base = 0  # bytes before this chunk
         self._searched = 0  # up to where in the file a stamp was looked for ...
         self._stamp: tuple[int, Stamp] | None = None  # ... and where the last one found stands
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """What the lines of the log begin with."""
+        return self._beginning.prefixes
 
     def enter(self, chunk: Chunk) -> None:
         """Go to the start of the next chunk."""
@@ -51,22 +56,22 @@ class Place:
         missing = BACK - self.start
         return self.data[self.start - BACK : self.start] if missing <= 0 else self._before[-missing:] + self.data[: self.start]
 
+    def stamp_at_end(self, within: int) -> Stamp | None:
+        """The last stamp in the last ``within`` bytes of what was read."""
+        self.start = len(self.data)
+        self._searched = max(self._searched, self._base + self.start - within)
+        return self.stamp_before(Line(""))
+
     def stamp_before(self, line: Line) -> Stamp | None:
         """The last stamp before ``line``, where it has none of its own. Costs little where it is asked line after line."""
         if line.time is not None:
             return None
         here = self._base + self.start
         if here > self._searched:
-            before = self.before()[-(here - self._searched) :]
-            end = len(before)
-            while end > 0:
-                begin = before.rfind(b"\n", 0, end - 1) + 1 if end > 1 else 0
-                head = before[begin : min(end, begin + STAMP)]
-                stamp = find_stamp(head.decode("utf-8", "replace"), self.prefixes.year) if head.count(b":") >= COLONS else None
-                if stamp is not None:
-                    self._stamp = here - len(before) + begin, stamp
-                    break
-                end = begin
+            before = self.before()[-min(here - self._searched, self._back) :]
+            found = last_stamp(before, self._beginning.year)
+            if found is not None:
+                self._stamp = here - len(before) + found[0], found[1]
             self._searched = here
         return self._stamp[1] if self._stamp is not None and here - self._stamp[0] <= BACK else None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from memdoctor.model import Fact
-from memdoctor.sources.logs.inputs import LogFile, sort_out
+from memdoctor.model import Fact, FileRead
+from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.reading import Reader
 from memdoctor.sources.logs.stored import STDIN
 
@@ -14,17 +14,16 @@ MOST = 8 * 1024**3  # bytes of a file that are read for it
 LONGEST = 2_000  # bytes kept of a line
 
 
-def quote(paths: Sequence[str], wanted: Mapping[str, Set[int]]) -> dict[tuple[str, int], str]:
+def quote(wanted: Mapping[str, Set[int]], opened: Mapping[str, str]) -> dict[tuple[str, int], str]:
     """(path, line number) → the line. Lines that cannot be had again (standard input, a file that is gone) are left out.
 
-    ``paths`` as they were given to read_logs; ``wanted``: line numbers by path as shown.
+    ``wanted``: line numbers by path as shown; ``opened``: the paths that are another than is shown.
     """
     result: dict[tuple[str, int], str] = {}
-    for file in sort_out(paths).logs:
-        lines = wanted.get(file.path)
-        if lines and file.path != STDIN:
-            for number, raw in _lines(file, sorted(lines)):
-                result[file.path, number] = raw[:LONGEST].decode("utf-8", "replace")
+    for path, lines in wanted.items():
+        if path != STDIN:
+            for number, raw in _lines(LogFile(path, opened=opened.get(path)), sorted(lines)):
+                result[path, number] = raw[:LONGEST].decode("utf-8", "replace")
     return result
 
 
@@ -45,8 +44,8 @@ def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
             return
 
 
-def with_lines(facts: Sequence[Fact], paths: Sequence[str]) -> tuple[Fact, ...]:
-    """``facts`` with the text of their lines where derivation knew only the number."""
+def with_lines(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[Fact, ...]:
+    """``facts`` with the text of their lines where derivation knew only the number; ``files`` are those that they are from."""
     bare = [
         fact
         for fact in facts
@@ -57,6 +56,6 @@ def with_lines(facts: Sequence[Fact], paths: Sequence[str]) -> tuple[Fact, ...]:
     wanted: dict[str, set[int]] = {}
     for fact in bare:
         wanted.setdefault(fact.origin.path or "", set()).add(fact.origin.line or 0)
-    found = quote(paths, wanted)
+    found = quote(wanted, {file.path: file.opened for file in files if file.opened is not None})
     texts = {id(fact): found.get((fact.origin.path or "", fact.origin.line or 0), "") for fact in bare}
     return tuple(replace(fact, origin=replace(fact.origin, excerpt=texts[id(fact)])) if texts.get(id(fact)) else fact for fact in facts)

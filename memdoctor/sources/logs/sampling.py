@@ -1,19 +1,23 @@
 """Lines of which a sample is enough: timers, readings of memory, progress bars. There may be more of them than of all others.
 
 Small logs are read as a whole. Where such lines are many, only some chunks are looked through for them. Where logs are many, a little of each
-is enough: they come from the ranks of one job.
+is enough, and of very many only some need be looked through: they come from the ranks of one job. What a rank says of itself alone is read in
+all of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 
 ENOUGH = 250.0  # such lines, read before every second, then every fourth, … chunk is left out
 NUMBERS = 0.25  # of a line counts one that goes into a table of numbers: it costs so much less than one that becomes a fact
 MANY = 64  # logs of which each counts as a whole; of more, each the less
-FEWEST = 4.0  # such lines, however many logs there are
+FEWEST = 8.0  # such lines, however many logs there are
+LOOKED_THROUGH = 128  # logs; of more, about so many
 HEAD = 200  # lines of a log from which is learnt what its lines begin with ...
-SHORTEST_HEAD = 32  # ... and however many logs there are
+SHORTEST_HEAD = 12  # ... and however many logs there are
+NOTHING: frozenset[int] = frozenset()
 
 
 def head(logs: int) -> int:
@@ -22,25 +26,48 @@ def head(logs: int) -> int:
 
 
 class Sampling:
-    """For one file of ``logs``: whether its next chunk belongs to the sample, and how many of these lines are read of a chunk (``most``)."""
+    """For log ``number`` of ``logs``: what of its next chunk is left out, and how many of these lines are read of a chunk (``most``).
 
-    def __init__(self, logs: int = 1) -> None:
+    ``sampled`` are the numbers of the gates of such lines, ``each`` those among them that every log is looked through for; ``paths`` those
+    of NCCL's channels, ``late`` those that are looked for after ``alarm`` alone.
+    """
+
+    def __init__(
+        self,
+        sampled: Set[int] = NOTHING,
+        each: Set[int] = NOTHING,
+        number: int = 0,
+        logs: int = 1,
+        paths: Set[int] = NOTHING,
+        late: frozenset[int] = NOTHING,
+    ) -> None:
+        every = logs // LOOKED_THROUGH | 1  # an odd number: eight ranks share a node, and all of them are to be among the sample
         self.most = math.inf if logs <= MANY else max(FEWEST, ENOUGH * MANY / logs)
+        self._all = frozenset(sampled)
+        self.whole_log = number % every == 0
+        self._out = late if self.whole_log else frozenset(sampled - each) | late
+        self._paths = self._out.isdisjoint(paths)
+        self.alarmed = False
         self._stride = 1
         self._chunk = 0
         self._read = 0.0
 
     @property
     def whole(self) -> bool:
-        """True as long as nothing was left out."""
-        return self._stride == 1
+        """True as long as no line of NCCL's was left out."""
+        return self._stride == 1 and self._paths
 
-    def next(self) -> bool:
+    def alarm(self) -> None:
+        """From now on nothing is left out: something happened that lines else of no use explain."""
+        self.alarmed, self._out, self._stride = True, NOTHING, 1
+
+    def next(self) -> frozenset[int]:
+        """The gates that the next chunk need not be looked through for."""
         self._chunk += 1
-        return self._chunk % self._stride == 0
+        return self._out if self._chunk % self._stride == 0 else self._all
 
     def found(self, lines: float) -> None:
         """So many of these lines were in a chunk of the sample."""
         self._read += lines
-        if self._read >= ENOUGH:
+        if self._read >= ENOUGH and not self.alarmed:
             self._read, self._stride = 0.0, 2 * self._stride

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from memdoctor.model import Stamp
 from memdoctor.sources.logs import formats
+from memdoctor.sources.logs.beginning import Beginning
 from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.line_ends import counter
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import FactMaker, Found
 from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
-from memdoctor.sources.logs.place import Place
-from memdoctor.sources.logs.prefixes import Prefixes
+from memdoctor.sources.logs.place import BACK, END, Place
 from memdoctor.sources.logs.reading import Chunk, Reader
-from memdoctor.sources.logs.sampling import Sampling, head
+from memdoctor.sources.logs.sampling import MANY
 from memdoctor.sources.logs.segments import SegmentReader
-from memdoctor.sources.logs.stamps import find_stamp, parse_stamp
-from memdoctor.sources.logs.step_batches import StepReader
+from memdoctor.sources.logs.stamps import parse_stamp
+from memdoctor.sources.logs.step_batches import Known, StepReader
 from memdoctor.sources.logs.steps import Series, bar_before, read_step
 from memdoctor.sources.logs.store import Store
 from memdoctor.sources.logs.streams import Streams
@@ -30,31 +30,42 @@ from memdoctor.sources.logs.streams import Streams
 if TYPE_CHECKING:
     from memdoctor.sources.logs.nccl_setup import NcclSetup
 
-SAMPLE_BYTES = 65_536  # read to learn the prefixes of a file
 FOLLOWING = 8_192  # bytes after the head of a table
+SHORT = 2_048  # bytes before a line of one of many logs that are looked through for its stamp
 LONG = 16_384  # a longer segment is looked at around its gates only
 
 
 class FileScan:
-    """Reads one file of ``logs`` into ``store``. After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen."""
+    """Reads one file of ``logs`` into ``store``; ``known`` is what the files before taught of step lines.
 
-    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store, logs: int = 1) -> None:
+    After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen.
+    """
+
+    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store, logs: int = 1, known: Known | None = None) -> None:
         self.series = Series(file.path)
-        self.first: Stamp | None = None
         self.last: Stamp | None = None
-        self.ranks: set[int] = set() if file.rank is None else {file.rank}
-        self._file, self._index = file, index
-        self._place = Place(Prefixes(file_rank=file.rank, file_host=file.host))
+        self._file, self._number, self._index = file, number, index
+        self._logs = logs
+        self._beginning = Beginning(file, logs)
+        self._place = Place(self._beginning, BACK if logs <= MANY else SHORT)
         self._maker = FactMaker(file, number, store)
         self._streams = Streams(number, self._place, self._maker)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
-        self._steps = StepReader(self.series, self._maker.seq(0, 0))
-        self._sampling = Sampling(logs)
-        self._head = head(logs)
+        self._steps = StepReader(self.series, self._maker.seq(0, 0), known)
+        self._sampling = index.sampling(number, logs)
         self._mean = 0.0  # bytes of a line
         self._format: formats.Format | None = None
         self._nccl: NcclSetup | None = None
         self._store = store
+
+    @property
+    def first(self) -> Stamp | None:
+        """The first moment that the log tells."""
+        return self._beginning.first
+
+    @property
+    def ranks(self) -> set[int]:
+        return self._beginning.ranks
 
     @property
     def epochs(self) -> int:
@@ -65,7 +76,8 @@ class FileScan:
         begun = False
         for chunk in reader:
             if not begun:
-                self._learn(chunk.data, reader.mtime)
+                self._beginning.read(chunk.data, reader.mtime)
+                self._format = formats.detect(self._beginning.lines) if formats.begins(chunk.data) else None
                 begun = True
             self._place.enter(chunk)
             if self._format is not None:
@@ -76,15 +88,7 @@ class FileScan:
         self._streams.close()
         if self._nccl is not None:
             self._nccl.close(whole=self._sampling.whole)
-        self._place.start = len(self._place.data)
-        self.last = self._place.stamp_before(Line("")) or self.first
-
-    def _learn(self, data: bytes, mtime: float | None) -> None:
-        sample = [part.decode("utf-8", "replace") for part in data[:SAMPLE_BYTES].split(b"\n", self._head)[: self._head]]
-        self._format = formats.detect(sample)
-        prefixes = self._place.prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=mtime)
-        self.ranks |= prefixes.learn(sample)
-        self.first = next((stamp for raw in sample if (stamp := find_stamp(raw, prefixes.year)) is not None), None)
+        self.last = self._place.stamp_at_end(BACK if self._logs <= MANY else END) or self.first
 
     def _read_format(self, reader: formats.Format, chunk: Chunk) -> None:
         for number, raw in enumerate(chunk.data.decode("utf-8", "replace").split("\n")[:-1], chunk.line):
@@ -125,6 +129,9 @@ class FileScan:
         self._reached()
         steps.leave()
         self._sampling.found(sampled)
+        if not self._sampling.alarmed and not self._index.alarms.isdisjoint(self._maker.kinds):
+            self._sampling.alarm()
+            self._look_beside(chunk)
         chunk.lines = line - chunk.line + count(data, counted, len(data))
         self._mean = len(data) / (chunk.lines + 1)
 
@@ -177,7 +184,7 @@ class FileScan:
     def _to_read(self, data: bytes) -> Iterator[Hit]:
         """Segments that hold a gate and, while something is open, all others, in order."""
         streams, position = self._streams, 0
-        for hit in self._index.matcher.hits(data, sample=self._sampling.next()):
+        for hit in self._index.matcher.hits(data, self._sampling.next()):
             while streams.open and position < hit[0]:
                 end = segment_at(data, position)[1]
                 yield position, end, ()
@@ -188,6 +195,19 @@ class FileScan:
             end = segment_at(data, position)[1]
             yield position, end, ()
             position = end + 1
+
+    def _look_beside(self, chunk: Chunk) -> None:
+        """Read what is looked for only beside what was just found in ``chunk``."""
+        data, place = chunk.data, Place(self._beginning)
+        place.enter(chunk)
+        streams = Streams(self._number, place, self._maker)
+        segments = SegmentReader(place, streams, self._maker, self.ranks)
+        counted = 0
+        for start, end, gates in self._index.matcher.hits(data, self._index.others):
+            place.line += data.count(b"\n", counted, start)
+            place.start, counted = start, start
+            segments.read(data[start:end][-LONG:], self._index.opened(gates), step=False, window=chunk.part)
+        streams.close()
 
     def _read_segment(self, data: bytes, start: int, end: int, gates: tuple[int, ...], step: bool, window: bool) -> None:
         """``step``: it was read as a step line; ``window``: it is a part of a line, and overlaps with the one before."""

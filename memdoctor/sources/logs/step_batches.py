@@ -17,7 +17,8 @@ from memdoctor.sources.logs.steps import Series
 
 ROWS = 2_048  # collected before they become numbers ...
 CHUNKS = 64  # ... or the chunks in which there were fewer
-LAYOUTS = 8  # of one file; lines that fit none of them are read key by key
+LAYOUTS = 8  # learnt of one file; lines that fit none of them are read key by key
+KNOWN = 16  # layouts of all files
 MINUTES = 4_096  # remembered
 
 _Match = re.Match[bytes]
@@ -48,23 +49,41 @@ class Waiting:
         self.texts: list[bytes] = []
 
 
+class Known:
+    """What step lines taught, also for the files that follow: their ``layouts``, the latest first, and ``minutes`` (epoch seconds)."""
+
+    def __init__(self) -> None:
+        self.layouts: list[Layout] = []
+        self.minutes = Minutes()
+        self._latest: dict[tuple[int, ...], Layout] = {}
+
+    def for_gates(self, gates: tuple[int, ...]) -> list[Layout]:
+        """All layouts, first that which fitted lines with these gates last."""
+        latest = self._latest.get(gates)
+        return [*self.layouts] if latest is None else [latest, *(known for known in self.layouts if known is not latest)]
+
+    def fitted(self, gates: tuple[int, ...], layout: Layout) -> None:
+        self._latest[gates] = layout
+
+
 class StepReader:
     """Collects step lines for ``series``. ``flush`` before anybody looks at them, and before a line of their shape is added otherwise.
 
-    ``base`` is the place of the file in the reading order. A line is either taken at once, with ``take``; or, where lines with the same
+    ``base`` is the place of the file in the reading order; ``known`` is what other files taught. A line is either taken at once, with ``take``; or, where lines with the same
     gates were taken before, put into what ``waiting`` holds for them, for ``settle`` to take them all in one go.
     """
 
-    def __init__(self, series: Series, base: int) -> None:
+    def __init__(self, series: Series, base: int, known: Known | None = None) -> None:
         self._series, self._base = series, base
-        self._layouts: list[Layout] = []
+        self._known = known or Known()
+        self._layouts = self._known.layouts
+        self._learnt = 0
         self._fits: Callable[[bytes, int, int], _Match | None] = _never  # of the layout of the line before
         self._run: _Run | None = None  # the run that such lines go to
         self._runs: list[_Run] = []
         self._latest: dict[str, _Run] = {}  # by shape
         self._asked: _Texts | None = None
         self._chunks = 0
-        self._minutes = _Minutes()
         self.waiting: dict[tuple[int, ...], Waiting] = {}  # by gates
         self._groups: dict[str, Waiting] = {}  # the same by shape
 
@@ -128,10 +147,12 @@ class StepReader:
 
     def learn(self, shape: str, raw: bytes) -> None:
         """Note how a line of ``shape`` looks that fitted no layout. The first layouts are strict and fast, the others bear more."""
-        if len(self._layouts) < LAYOUTS:
-            new = layout(shape, raw, fixing=len(self._layouts) < LAYOUTS // 2)
+        if self._learnt < LAYOUTS:
+            new = layout(shape, raw, fixing=self._learnt < LAYOUTS // 2)
             if new is not None and new.pattern.fullmatch(raw) is not None:
-                self._layouts.append(new)
+                self._learnt += 1
+                self._layouts.insert(0, new)
+                del self._layouts[KNOWN:]
 
     def _change(self, data: bytes, start: int, end: int) -> _Match | None:
         """The match of another layout than the last."""
@@ -147,6 +168,7 @@ class StepReader:
         self._fits = known.pattern.fullmatch
         latest = self._latest.get(known.shape)
         if latest is None or latest.layout is not known:  # the lines of one shape stay in order
+            self._series.open(known.shape, self._base)
             latest = self._latest[known.shape] = _Run(known)
             self._runs.append(latest)
         self._run = latest
@@ -172,20 +194,26 @@ class StepReader:
         self._run, self._fits, self._asked, self._chunks = None, _never, None, 0
 
     def _tell(self, run: _Run) -> None:
-        known, lines, kept = run.layout, run.lines, run.texts
-        texts = dict(zip(known.groups, zip(*run.rows, strict=True), strict=False))  # the last group of some rows names nothing
-        minutes, seconds = texts.pop("minute", ()), texts.pop("second", ())
-        epochs = self._epochs(minutes, seconds) if minutes else [NAN] * len(lines)
-        columns = {name: _numbers(name, column) for name, column in texts.items()}
-        self._series.extend(known.shape, self._base, lines, epochs, columns, known.fixed, kept.__getitem__)
-
-    def _epochs(self, minutes: Iterable[bytes], seconds: Sequence[bytes]) -> list[float]:
-        if b"," in seconds[0]:
-            seconds = [text.replace(b",", b".") for text in seconds]
-        return list(map(add, map(self._minutes.__getitem__, minutes), _floats(seconds)))
+        known, kept = run.layout, run.texts
+        epochs, columns = numbers_of(known, run.rows, self._known.minutes)
+        self._series.extend(known.shape, self._base, run.lines, epochs, columns, known.fixed, kept.__getitem__)
 
 
-class _Minutes(dict[bytes, float]):
+def numbers_of(known: Layout, rows: Sequence[_Texts], minutes_of: Minutes) -> tuple[list[float], dict[str, Sequence[float]]]:
+    """What ``known`` captured of some lines (not none), as epoch seconds (NaN where it captures no time) and columns."""
+    texts = dict(zip(known.groups, zip(*rows, strict=True), strict=False))  # the last group of some rows names nothing
+    minutes, seconds = texts.pop("minute", ()), texts.pop("second", ())
+    epochs = _epochs(minutes_of, minutes, seconds) if minutes else [NAN] * len(rows)
+    return epochs, {name: _numbers(name, column) for name, column in texts.items()}
+
+
+def _epochs(minutes_of: Minutes, minutes: Iterable[bytes], seconds: Sequence[bytes]) -> list[float]:
+    if b"," in seconds[0]:
+        seconds = [text.replace(b",", b".") for text in seconds]
+    return list(map(add, map(minutes_of.__getitem__, minutes), _floats(seconds)))
+
+
+class Minutes(dict[bytes, float]):
     """The text of a minute ("2025-01-01 10:00") → epoch seconds; NaN where there is no such minute."""
 
     def __init__(self) -> None:

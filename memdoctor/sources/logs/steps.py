@@ -15,9 +15,10 @@ from itertools import pairwise
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.matcher import Gate
+from memdoctor.sources.logs.packed import Packed
 from memdoctor.sources.logs.step_shapes import bars, beside, dashes, megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
-from memdoctor.sources.logs.table import Packed, Table
+from memdoctor.sources.logs.table import Table
 
 MOST_ITERATIONS = 1e15  # a number beyond it is no iteration
 LATEST = 4  # steps remembered of each rank that says its name ...
@@ -153,7 +154,7 @@ class Series:
 
     def add(self, shape: str, step: Step, seq: int, line: int, raw: bytes, parse: Callable[[str], float | None]) -> int:
         """Keep one step and return its iteration. ``parse`` turns the text of a minute ("2025-01-01 10:00") into epoch seconds."""
-        table = self._table(shape, seq - (line << 8))
+        table = self.open(shape, seq - (line << 8))
         iteration = step.get("iteration", NAN)
         if not iteration < MOST_ITERATIONS:
             iteration = step["iteration"] = float(len(table) + 1)
@@ -186,7 +187,7 @@ class Series:
     ) -> None:
         """Keep some steps of one shape, column by column; ``fixed`` are columns with one value for all. ``base``: the place of the file
         in the reading order; ``raw(i)``: the line of the i-th of the steps."""
-        table = self._table(shape, base)
+        table = self.open(shape, base)
         if shape != "megatron" and "skipped" in columns:
             columns = {**columns, "skipped": self._since_before(shape, columns["skipped"])}
         table.extend(lines, epochs, columns, fixed)
@@ -198,7 +199,8 @@ class Series:
                 self._show(shape, len(table) - count + at + 1, lines[at], raw(at), _bad(step))
         self._last[shape] = lines[-1], raw(count - 1)
 
-    def _table(self, shape: str, base: int) -> Table:
+    def open(self, shape: str, base: int) -> Table:
+        """The table of a shape, which stands in the order of their first lines; ``base``: the place of the file in the reading order."""
         table = self.tables.get(shape)
         if table is None:
             table = self.tables[shape] = Table(COLUMNS)

@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 from memdoctor.units import format_size
 
 STDIN = "-"
+AT_ONCE = 65_536  # bytes of a file that is small enough to be read in one go
 
 
 class Broken(Exception):
@@ -51,6 +52,10 @@ class Source:
                 self._head += buffer[:got]
         return self._head[:size]
 
+    def whole(self, most: int) -> bytes | None:
+        """All that is left where it is less than ``most`` bytes and can be had at once; None where it cannot."""
+        return None
+
     def readinto(self, view: memoryview) -> int:
         """Like ``fill``, beginning with what was peeked at."""
         if self._head:
@@ -72,6 +77,15 @@ class Stored(Source):
     def __init__(self, raw: Raw, size: int | None = None, mtime: float | None = None) -> None:
         super().__init__()
         self.raw, self.size, self.mtime, self.count = raw, size, mtime, 0
+
+    def whole(self, most: int) -> bytes | None:
+        if self.size is None or self.size >= most or self.count > len(self._head):
+            return None
+        data = self.peek(self.size + 1)
+        if not self._ended:  # it grows, or cannot be read
+            return None
+        self._head = b""
+        return data
 
     def fill(self, view: memoryview) -> int:
         try:
@@ -99,7 +113,10 @@ def open_stored(path: str) -> Stored:
     info = os.fstat(raw.fileno())
     if not stat.S_ISREG(info.st_mode):
         return Stored(raw)
-    return Stored(raw, info.st_size, info.st_mtime)
+    stored = Stored(raw, info.st_size, info.st_mtime)
+    if info.st_size < AT_ONCE:
+        stored.peek(info.st_size + 1)
+    return stored
 
 
 def explain(error: BaseException) -> str:

@@ -1,131 +1,22 @@
 """Compact tables of numbers, filled row by row in one pass and read column by column after it.
 
 Rows wait in a buffer and are packed a few thousand at a time, which costs a fraction of appending each number to its column. A column
-that never changes (a loss scale of 1.0, a counter of 0) takes no memory, nor does one that never comes.
+that never comes takes no memory.
 """
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import repeat
-from typing import Any, overload
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-NAN = math.nan
+from memdoctor.sources.logs.packed import NAN, Packed, Same
+
 BATCH = 2_048  # rows packed at a time
-EXACT = 2**24  # the greatest whole number up to which four bytes hold every one
+FEW = 64  # rows that wait until somebody looks, and batches of them
 _MOST = 2**32 - 1  # the greatest number of a line that is kept; longer logs end in it
 
-
-class Same(Sequence[float]):
-    """``count`` times the same value, in no memory."""
-
-    __slots__ = ("length", "value")
-
-    def __init__(self, value: float, length: int) -> None:
-        self.value, self.length = value, length
-
-    def __len__(self) -> int:
-        return self.length
-
-    @overload
-    def __getitem__(self, index: int) -> float: ...
-    @overload
-    def __getitem__(self, index: slice) -> Same: ...
-    def __getitem__(self, index: int | slice) -> float | Same:
-        if isinstance(index, slice):
-            return Same(self.value, len(range(*index.indices(self.length))))
-        if not -self.length <= index < self.length:
-            raise IndexError(index)
-        return self.value
-
-    def __iter__(self) -> Iterator[float]:
-        return repeat(self.value, self.length)
-
-    def __contains__(self, value: object) -> bool:
-        return self.length > 0 and (value is self.value or value == self.value)
-
-    def count(self, value: Any) -> int:
-        return self.length if value in self else 0
-
-
-class Packed:
-    """One column: ``value`` for every row as long as all are the same, then an array of type ``code``.
-
-    The code "i" is for whole numbers, never NaN: they take four bytes each as long as four hold them exactly, then eight.
-    """
-
-    __slots__ = ("code", "count", "data", "value")
-
-    def __init__(self, code: str, value: float = NAN, count: int = 0) -> None:
-        self.code, self.value, self.count = code, value, count
-        self.data: array[Any] | None = None
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """From another process, where NaN was another object."""
-        for name, value in state[1].items():
-            setattr(self, name, value)
-        if self.value != self.value:
-            self.value = NAN
-
-    def extend(self, values: Sequence[float]) -> None:
-        if self.code == "i" and max(values) > EXACT:
-            self._widen()
-        if self.data is None:
-            if not self.count:
-                self.value = values[0]
-            if values.count(self.value) == len(values):  # the one NaN of this module is equal to itself here
-                self.count += len(values)
-                return
-            self.data = array(self._type, [self.value]) * self.count
-        self.data.fromlist(values if isinstance(values, list) else list(values))  # twice as fast as extend
-        self.count += len(values)
-
-    @property
-    def _type(self) -> str:
-        return "f" if self.code == "i" else self.code
-
-    def _widen(self) -> None:
-        self.code = "d"
-        if self.data is not None:
-            self.data = array("d", self.data)
-
-    def fill(self, value: float, times: int) -> None:
-        """Append ``value``, ``times`` over."""
-        if self.code == "i" and value > EXACT:
-            self._widen()
-        if self.data is None:
-            if not self.count:
-                self.value = value
-            if value is self.value or value == self.value:
-                self.count += times
-                return
-            self.data = array(self._type, [self.value]) * self.count
-        self.data.extend(array(self._type, [value]) * times)
-        self.count += times
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, index: int) -> Any:
-        if self.data is not None:
-            return self.data[index]
-        if not -self.count <= index < self.count:
-            raise IndexError(index)
-        return self.value
-
-    def slice(self, first: int, last: int) -> Sequence[Any]:
-        """The rows ``first`` to ``last`` (half open); not a copy where it is the whole column."""
-        if self.data is None:
-            return Same(self.value, max(0, min(last, self.count) - first))
-        return self.data if first == 0 and last >= self.count else self.data[first:last]
-
-    def halve(self) -> None:
-        """Keep every second row, the first among them."""
-        if self.data is not None:
-            self.data = self.data[::2]
-        self.count = (self.count + 1) // 2
+_Batch = tuple[Sequence[int], Sequence[float], Mapping[str, Sequence[float]], Mapping[str, float]]  # as Table.extend takes it
 
 
 class Table:
@@ -135,86 +26,150 @@ class Table:
     that was printed has none.
     """
 
-    __slots__ = ("_bits", "_columns", "_names", "_rows", "_spoken", "absent", "epoch", "line")
+    __slots__ = ("_absent", "_codes", "_columns", "_count", "_epoch", "_line", "_made", "_names", "_rows", "_spoken", "_waiting")
 
     def __init__(self, columns: Mapping[str, str]) -> None:
-        self.line = Packed("I")
-        self.epoch = Packed("d")
-        self.absent = Packed("I")
-        self._columns = {name: Packed(code) for name, code in columns.items()}
-        self._bits = {name: 1 << bit for bit, name in enumerate(columns)}
+        self._codes = columns
+        self._count = 0
+        self._spoken: dict[str, None] = {}
+        self._columns: dict[str, Packed] = {}  # those that some row tells
+        self._made = False
         self._names: tuple[str, ...] = ()
         self._rows: list[tuple[Any, ...]] = []
-        self._spoken: set[str] = set()
+        self._waiting: list[_Batch] = []  # few rows at a time, as they came
 
     def __len__(self) -> int:
-        return len(self.line) + len(self._rows)
+        return self._count
 
     def add(self, line: int, epoch: float, row: Mapping[str, float]) -> None:
         """One row. Keys that are no column of the table are an error."""
         names = tuple(row)
         if names != self._names:
-            self.pack()
+            self._gather()
             self._names = names
+            self._speak(names)
         self._rows.append((line, epoch, *row.values()))
+        self._count += 1
         if len(self._rows) >= BATCH:
             self.pack()
-
-    def pack(self) -> None:
-        """Move what waits in the buffer into the columns; every reader does so first."""
-        rows = self._rows
-        if not rows:
-            return
-        line, epoch, *values = zip(*rows, strict=True)
-        self._rows = []
-        self.extend(line, epoch, dict(zip(self._names, values, strict=True)), {})
 
     def extend(
         self, lines: Sequence[int], epochs: Sequence[float], columns: Mapping[str, Sequence[float]], fixed: Mapping[str, float]
     ) -> None:
         """Some rows at once, column by column; ``fixed`` are columns with one value for all of them."""
-        self.pack()
-        self.line.extend(lines if lines[-1] <= _MOST else [min(line, _MOST) for line in lines])
-        self.epoch.extend(epochs)
-        self._spoken.update(columns, fixed)
-        missing = 0
+        self._gather()
+        self._speak((*columns, *fixed))
+        self._count += len(lines)
+        self._waiting.append((lines, epochs, columns, fixed))
+        if len(lines) > FEW or len(self._waiting) >= FEW:
+            self.pack()
+
+    def _speak(self, names: Collection[str]) -> None:
+        for name in names:
+            if name not in self._spoken:
+                self._codes[name]  # no other is a column
+                self._spoken[name] = None
+
+    def _gather(self) -> None:
+        """Put the rows of the buffer among the batches."""
+        if self._rows:
+            line, epoch, *values = zip(*self._rows, strict=True)
+            self._rows = []
+            self._waiting.append((line, epoch, dict(zip(self._names, values, strict=True)), {}))
+
+    def pack(self) -> None:
+        """Move what waits into the columns; every reader does so first."""
+        if not self._made:
+            self._line, self._epoch, self._absent, self._made = Packed("I"), Packed("d"), Packed("I"), True
+        if self._rows or self._waiting:
+            self._gather()
+            batches, self._waiting = self._waiting, []
+            for batch in batches:
+                self._pack(*batch)
+
+    def _pack(
+        self, lines: Sequence[int], epochs: Sequence[float], columns: Mapping[str, Sequence[float]], fixed: Mapping[str, float]
+    ) -> None:
+        for name in (*columns, *fixed):
+            if name not in self._columns:
+                self._columns[name] = self._unsaid(name)
+        self._line.extend(lines if lines[-1] <= _MOST else [min(line, _MOST) for line in lines])
+        self._epoch.extend(epochs)
+        missing = (1 << len(self._codes)) - 1
         for name, packed in self._columns.items():
             if name in columns:
                 packed.extend(columns[name])
             elif name in fixed:
                 packed.fill(fixed[name], len(lines))
             else:
-                missing |= self._bits[name]
                 packed.fill(NAN, len(lines))
-        self.absent.fill(missing, len(lines))
+                continue
+            missing ^= self.bit(name)
+        self._absent.fill(missing, len(lines))
 
     def halve(self) -> None:
         """Keep every second row, the first among them."""
         self.pack()
-        for packed in (self.line, self.epoch, self.absent, *self._columns.values()):
+        for packed in (self._line, self._epoch, self._absent, *self._columns.values()):
             packed.halve()
+        self._count = len(self._line)
+
+    @property
+    def line(self) -> Packed:
+        self.pack()
+        return self._line
+
+    @property
+    def epoch(self) -> Packed:
+        self.pack()
+        return self._epoch
+
+    @property
+    def absent(self) -> Packed:
+        self.pack()
+        return self._absent
 
     @property
     def spoken(self) -> Collection[str]:
         """The columns that at least one row tells."""
-        self.pack()
-        return self._spoken
+        return self._spoken.keys()
 
     def latest(self, name: str) -> float:
         """The value of the last row; NaN where it tells none."""
         if self._rows:
             return self._rows[-1][2 + self._names.index(name)] if name in self._names else NAN
-        packed = self._columns[name]
-        return float(packed[-1]) if len(packed) else NAN
+        self.pack()
+        return float(self._columns[name][-1]) if name in self._columns else NAN
 
     def column(self, name: str) -> Packed:
+        """A column of the table, also one that no row tells. Raises KeyError for any other."""
         self.pack()
-        return self._columns[name]
+        packed = self._columns.get(name)
+        return self._unsaid(name) if packed is None else packed
+
+    def glance(self, name: str) -> Sequence[float]:
+        """All values of a column, or of "line" or "epoch"; as exact as they were read where they are few, and were not looked at before."""
+        if len(self._waiting) == 1 and not self._made and not self._rows:
+            lines, epochs, columns, fixed = self._waiting[0]
+            if name in fixed:
+                return Same(fixed[name], len(lines))
+            found = lines if name == "line" else epochs if name == "epoch" else columns.get(name)
+            return Same(NAN, len(lines)) if found is None else found
+        packed = self.line if name == "line" else self.epoch if name == "epoch" else self.column(name)
+        return packed.slice(0, len(packed))
+
+    def _unsaid(self, name: str) -> Packed:
+        return Packed(self._codes[name], NAN, len(self._line))
 
     def is_absent(self, index: int, name: str) -> bool:
         self.pack()
-        return bool(self.absent[index] & self._bits[name])
+        return bool(self.absent[index] & self.bit(name))
 
     def bit(self, name: str) -> int:
         """The bit of ``absent`` that stands for ``name``."""
-        return self._bits[name]
+        return _bits(tuple(self._codes))[name]
+
+
+@lru_cache(maxsize=64)
+def _bits(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: 1 << place for place, name in enumerate(names)}

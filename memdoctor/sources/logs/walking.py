@@ -188,11 +188,17 @@ def _special(path: str, info: os.stat_result, found: Found) -> bool:
 def _head(path: str, found: Found) -> bytes | None:
     """The first bytes of a file; None (and a Skip) where it cannot be read."""
     try:
-        with open(path, "rb", buffering=0) as stream:
-            return stream.read(_LOOK_JSON if kinds.wraps(path) else kinds.LOOK)
+        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         found.skip(path, explain(error))
         return None
+    try:
+        return os.read(opened, _LOOK_JSON if kinds.wraps(path) else kinds.LOOK)
+    except OSError as error:
+        found.skip(path, explain(error))
+        return None
+    finally:
+        os.close(opened)
 
 
 def _no_stat(path: str, error: OSError) -> str:

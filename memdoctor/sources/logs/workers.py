@@ -180,7 +180,7 @@ def _read(batch: Sequence[Numbered]) -> list[Outcome]:
         with progress.get_lock():
             progress.value += size
 
-    outcomes = [read(log, on_bytes) for log in batch]
+    outcomes = list(read.some(batch, on_bytes))
     for outcome in outcomes:
         outcome.store.settle()
     return outcomes

@@ -17,15 +17,18 @@ from memdoctor.lazy import lazy
 from memdoctor.records import entity
 from memdoctor.sources.logs.cleaning import clean
 
-SAMPLE = 50  # non-empty lines looked at to decide
+SAMPLE = 50  # non-empty lines looked at to decide ...
+LOOK = 1_048_576  # ... and bytes,
+LOOK_CRI = 4_096  # or those in which the first line in CRI form begins
 LONGEST = 524_288  # bytes up to which the pieces of a line are joined
 _TIMES = ("@timestamp", "timestamp", "time", "ts")
 _RANKS = ("rank", "global_rank", "world_rank", "RANK")
 _NESTED = ("jsonPayload", "extra", "context", "fields", "labels")  # where JSON loggers put the fields of the caller
 _RANK = lazy(r"\d{1,7}", re.ASCII)
 _STACKS = ("exc_info", "exception", "stack_trace", "stacktrace")  # where JSON loggers put the traceback that belongs to a message
+_CRI_STREAMS = (b" stdout ", b" stderr ")
 _CRI = lazy(
-    rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)", needs=(b"stdout ", b"stderr ")
+    rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)", needs=_CRI_STREAMS
 )  # tags are separated by colons; the first says full or partial
 _PLAIN = lazy(
     rb'\{"log":"([^"\\]*)(\\n)?","stream":"(stdout|stderr)","time":"([\dT:.Z+-]{19,40})"\}\s*'
@@ -94,6 +97,9 @@ class Unwrapper:
 
 def unwrapper(data: bytes) -> Unwrapper | None:
     """How the file that begins with ``data`` is to be unwrapped; None for plain text."""
+    # As nearly always: no line ends as JSON does, and the first ones name no stream.
+    if (b"}" not in data or data.find(b"}\n", 0, LOOK) < 0) and data.find(b" std", 0, LOOK_CRI) < 0:
+        return None
     lines = [line for line in data.split(b"\n", 4 * SAMPLE)[: 4 * SAMPLE] if line.strip()][:SAMPLE]
     if not lines:
         return None

@@ -15,7 +15,7 @@ def test_lines_of_files_and_archives(tmp_path: Path) -> None:
     plain.write_text(text)
     packed.write_bytes(gzip.compress(text.encode()))
     wanted = {1, 2, 50_000, 100_000, 200_000}
-    found = quote([str(plain), str(packed)], {str(plain): wanted, str(packed): wanted})
+    found = quote({str(plain): wanted, str(packed): wanted, "-": {1}}, {})
     for path in (plain, packed):
         assert {number: found.get((str(path), number)) for number in sorted(wanted)} == {
             1: "line 1", 2: "line 2", 50_000: "line 50000", 100_000: "line 100000", 200_000: None,
@@ -25,7 +25,13 @@ def test_lines_of_files_and_archives(tmp_path: Path) -> None:
 def test_of_a_bar_that_is_redrawn_the_last_sign_counts(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"one\r\n\r 10%|#| 1/10\r 20%|#| 2/10\nthree\n")
-    assert quote([str(path)], {str(path): {1, 2}}) == {(str(path), 1): "one", (str(path), 2): " 20%|#| 2/10"}
+    assert quote({str(path): {1, 2}}, {}) == {(str(path), 1): "one", (str(path), 2): " 20%|#| 2/10"}
+
+
+def test_of_a_file_whose_name_cannot_be_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a\n.log"
+    path.write_text("one\n")
+    assert quote({"a\\n.log": {1}}, {"a\\n.log": str(path)}) == {("a\\n.log", 1): "one"}
 
 
 def test_facts_get_their_lines(tmp_path: Path) -> None:
@@ -37,5 +43,5 @@ def test_facts_get_their_lines(tmp_path: Path) -> None:
         Fact("run.ended", {}, Origin("derived", str(path), 1, "")),
         Fact("series.spike", {}, Origin("log", str(tmp_path / "gone.log"), 1, "")),
     )
-    assert [fact.origin.excerpt for fact in with_lines(facts, [str(path)])] == ["two", "kept", "", ""]
-    assert with_lines(facts[2:3], ["-"]) == facts[2:3]
+    assert [fact.origin.excerpt for fact in with_lines(facts, ())] == ["two", "kept", "", ""]
+    assert with_lines(facts[2:3], ()) == facts[2:3]

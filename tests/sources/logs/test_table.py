@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdoctor.sources.logs.table import BATCH, NAN, Packed, Table
+from memdoctor.sources.logs.packed import NAN, Packed
+from memdoctor.sources.logs.table import BATCH, Table
 
 COLUMNS = {"a": "d", "b": "d", "c": "d"}
 

@@ -8,11 +8,19 @@ from typing import Any, Protocol
 from memdoctor.sources.logs.formats.nvidia_smi import NvidiaSmi
 from memdoctor.sources.logs.formats.sacct import Sacct
 
+LOOK = 512  # bytes that tell
+
 
 class Format(Protocol):
     """A reader of one such file, fed line by line; each line yields (kind, fields) of facts."""
 
     def feed(self, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]: ...
+
+
+def begins(data: bytes) -> bool:
+    """False where ``data`` can be the beginning of no such file."""
+    head = data[:LOOK]
+    return b"NVSMI" in head or head.lstrip()[:3] == b"GPU" or b"jobid" in head.lower()
 
 
 def detect(sample: Sequence[str]) -> Format | None:

@@ -60,6 +60,9 @@ GATES = (
 )  # fmt: skip
 
 
+OF_A_RANK = (b"memory (MB)", b"Max_MA")  # gates of lines in which each rank speaks of itself
+
+
 class Beside:
     """The tables of one file, made as their lines come. ``timers`` are by name, ``profiles`` what profilers summed up."""
 

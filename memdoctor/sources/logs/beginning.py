@@ -1,0 +1,56 @@
+"""The first lines of a log, and what they teach: its prefixes, its first moment, the ranks that print them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from memdoctor.model import Stamp
+from memdoctor.sources.logs.inputs import LogFile
+from memdoctor.sources.logs.prefixes import Prefixes
+from memdoctor.sources.logs.sampling import MANY, head
+from memdoctor.sources.logs.stamps import first_stamp
+
+SAMPLE_BYTES = 65_536  # read of a log for it
+
+
+class Beginning:
+    """How ``file``, one of ``logs``, begins. ``read`` comes first. ``ranks`` are those known so far, ``lines`` the first lines, ``first`` their first moment.
+
+    Of many logs whose names tell their ranks only those are learnt from whose prefixes somebody asks for: most hold nothing that needs them.
+    """
+
+    def __init__(self, file: LogFile, logs: int) -> None:
+        self._file, self._logs = file, logs
+        self._mtime: float | None = None
+        self._head = b""
+        self.first: Stamp | None = None
+        self.ranks: set[int] = set() if file.rank is None else {file.rank}
+
+    def read(self, data: bytes, mtime: float | None) -> None:
+        """``data`` is the first chunk; ``mtime`` bounds the years of stamps that lack one (seconds since 1970)."""
+        end, most = 0, min(len(data), SAMPLE_BYTES)
+        for _ in range(head(self._logs)):
+            end = data.find(b"\n", end, most) + 1
+            if not end:
+                end = most
+                break
+        self._head = data[:end]
+        self._mtime = mtime
+        self.first = first_stamp(self._head, self.year)
+        if self._logs <= MANY or not self.ranks:
+            self.year()
+
+    @property
+    def lines(self) -> list[str]:
+        return [part.decode("utf-8", "replace") for part in self._head.removesuffix(b"\n").split(b"\n")]
+
+    @cached_property
+    def prefixes(self) -> Prefixes:
+        """What the lines of the log begin with."""
+        prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=self._mtime)
+        self.ranks |= prefixes.learn(self.lines)
+        return prefixes
+
+    def year(self) -> int | None:
+        """The year that the log is in, as far as is known."""
+        return self.prefixes.year
