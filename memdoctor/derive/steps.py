@@ -96,6 +96,8 @@ class Steps:
 
     def own_marks(self) -> list[StepMark]:
         """The latest steps of each rank that says its name in front of them."""
+        if not self.series.own:
+            return []
         first, last = self.line(0), self.line(len(self) - 1)
         return [
             StepMark(self.series.seq(line), self.file.path, rank, iteration, None)
@@ -105,12 +107,14 @@ class Steps:
         ]
 
     def marks(self, rank: int | None) -> list[StepMark]:
-        count, iterations = len(self), self.column("iteration")
-        stride = max(1, (count - HEAD - TAIL) // BETWEEN)
-        chosen = sorted({*range(min(count, HEAD)), *range(0, count, stride), *range(max(0, count - TAIL), count)})
-        epochs = {row: self.epoch(row) for row in chosen}
+        count, lines, iterations, epochs = len(self), self.lines, self.column("iteration"), self.epochs
+        chosen: Sequence[int] = range(count)
+        if count > HEAD + TAIL:
+            stride = max(1, (count - HEAD - TAIL) // BETWEEN)
+            chosen = sorted({*range(HEAD), *range(0, count, stride), *range(count - TAIL, count)})
+        path, seq = self.file.path, self.series.seq
         return [
-            StepMark(self.seq(row), self.file.path, rank, int(iterations[row]), None if math.isnan(epochs[row]) else epochs[row])
+            StepMark(seq(int(lines[row])), path, rank, int(iterations[row]), None if math.isnan(epochs[row]) else float(epochs[row]))
             for row in chosen
         ]
 

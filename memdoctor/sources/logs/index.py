@@ -12,7 +12,7 @@ from memdoctor.shelf import Shelf
 from memdoctor.sources.logs import nccl_gates, steps
 from memdoctor.sources.logs.choosing import GrowingMatcher
 from memdoctor.sources.logs.matcher import Gate
-from memdoctor.sources.logs.sampling import NUMBERS, Sampling
+from memdoctor.sources.logs.sampling import NUMBERS, Gates
 from memdoctor.sources.logs.step_shapes import beside
 
 TRACEBACK_GATES = tuple(map(Gate, (b"most recent call", b"Fatal Python error")))
@@ -77,18 +77,19 @@ class SignalIndex:
         self.others = frozenset(range(len(self.gates))) - self.beside
         self.alarms = frozenset(kind for number in self.beside for kind in late[self.gates[number]])
         own = {gate for gate, opened in gates.items() if any(heads[number][0] in OWN for number in opened)}
-        self._of_a_rank = frozenset(number for number in self.sampled if self.gates[number] in _OF_A_RANK or self.gates[number] in own)
-        self._nccl = frozenset(number for number in self.sampled if self.gates[number] in _NCCL)
+        of_a_rank = frozenset(number for number in self.sampled if self.gates[number] in _OF_A_RANK or self.gates[number] in own)
+        nccl = frozenset(number for number in self.sampled if self.gates[number] in _NCCL)
+        self._many = Gates(self.sampled, of_a_rank | nccl, nccl, self.beside)
+        self._very_many = Gates(self.sampled, of_a_rank, nccl, self.beside)
         self._sampled = sampled
         self.matcher = GrowingMatcher(self.gates)
         self._signals = signals
         self._opened = tuple(gates.values())
         self._cache: dict[tuple[int, ...], Opened] = {}
 
-    def sampling(self, number: int, logs: int) -> Sampling:
-        """What of log ``number`` of ``logs`` is looked through for sampled gates. Of very many logs the paths of NCCL are a sample, too."""
-        each = self._of_a_rank if logs > MOST_PATHS else self._of_a_rank | self._nccl
-        return Sampling(self.sampled, each, number, logs, self._nccl, self.beside)
+    def sampling(self, logs: int) -> Gates:
+        """What of so many logs is looked through for sampled gates. Of very many the paths of NCCL's channels are a sample, too."""
+        return self._very_many if logs > MOST_PATHS else self._many
 
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)

@@ -22,7 +22,7 @@ from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.layouts import Layout
 from memdoctor.sources.logs.place import END
-from memdoctor.sources.logs.sampling import MANY
+from memdoctor.sources.logs.sampling import MANY, of_the_sample
 from memdoctor.sources.logs.stamps import last_stamp, ordinary_stamp
 from memdoctor.sources.logs.step_batches import Known, numbers_of
 from memdoctor.sources.logs.steps import Series
@@ -75,7 +75,7 @@ class PlainLogs:
         result: list[Read | None] = [None] * len(some)
         if self._logs <= MANY:
             return result
-        logs, without = self._opened(some)
+        logs = self._opened(some)
         text = b"".join([log.data for log in logs])
         if not _is_text(text):
             logs = [log for log in logs if _is_text(log.data)]
@@ -86,7 +86,7 @@ class PlainLogs:
         for log in logs:
             log.start, log.end = at, at + len(log.data)
             at = log.end
-        spans = self._spans(text, logs, without)
+        spans = self._spans(text, logs)
         for gates, found in spans.items():
             self._settle(text, gates, [entry for entry in found if entry[0].plain])
         for log in logs:
@@ -94,12 +94,11 @@ class PlainLogs:
                 result[log.place] = self._told(text, log)
         return result
 
-    def _opened(self, some: Sequence[tuple[int, LogFile]]) -> tuple[list[_Log], frozenset[int]]:
-        """The logs that may be plain, and the gates that they need not be looked through for."""
-        logs, without = list[_Log](), frozenset[int]()
+    def _opened(self, some: Sequence[tuple[int, LogFile]]) -> list[_Log]:
+        """The logs that may be plain."""
+        logs: list[_Log] = []
         for place, (number, file) in enumerate(some):
-            sampling = self._index.sampling(number, self._logs)
-            if sampling.whole_log or file.rank is None:  # a log that is looked through, or whose prefixes must tell the rank
+            if of_the_sample(number, self._logs) or file.rank is None:  # looked through, or its prefixes must tell the rank
                 continue
             whole = _whole(file.opened or file.path)
             if whole is None:
@@ -107,16 +106,15 @@ class PlainLogs:
             stored, mtime = whole
             data = _ended(stored)
             if data is not None and _is_log(data):
-                without = sampling.next()
                 logs.append(_Log(place, number, file, stored, mtime, data))
-        return logs, without
+        return logs
 
-    def _spans(self, text: bytes, logs: Sequence[_Log], without: frozenset[int]) -> dict[tuple[int, ...], list[tuple[_Log, int, int]]]:
+    def _spans(self, text: bytes, logs: Sequence[_Log]) -> dict[tuple[int, ...], list[tuple[_Log, int, int]]]:
         """The segments of step lines by their gates; a log in which anything else is found is plain no more."""
         spans: dict[tuple[int, ...], list[tuple[_Log, int, int]]] = {}
         opened_by, rest = self._index.opened, iter(logs)
         log = next(rest)
-        for start, end, gates in self._index.matcher.hits(text, without):
+        for start, end, gates in self._index.matcher.hits(text, self._index.sampling(self._logs).out):
             while start >= log.end:
                 log = next(rest)
             opened = opened_by(gates)

@@ -8,7 +8,6 @@ all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Set
 
 ENOUGH = 250.0  # such lines, read before every second, then every fourth, … chunk is left out
 NUMBERS = 0.25  # of a line counts one that goes into a table of numbers: it costs so much less than one that becomes a fact
@@ -25,28 +24,31 @@ def head(logs: int) -> int:
     return max(SHORTEST_HEAD, HEAD * MANY // max(logs, MANY))
 
 
-class Sampling:
-    """For log ``number`` of ``logs``: what of its next chunk is left out, and how many of these lines are read of a chunk (``most``).
+def of_the_sample(number: int, logs: int) -> bool:
+    """Whether log ``number`` of ``logs`` is looked through for such lines."""
+    return number % (logs // LOOKED_THROUGH | 1) == 0  # an odd number: eight ranks share a node, and all of them are to be among the sample
 
-    ``sampled`` are the numbers of the gates of such lines, ``each`` those among them that every log is looked through for; ``paths`` those
-    of NCCL's channels, ``late`` those that are looked for after ``alarm`` alone.
+
+class Gates:
+    """Numbers of gates: ``sampled`` are those of such lines, ``each`` those among them that every log is looked through for, ``paths`` those
+    of NCCL's channels, ``late`` those that are looked for after an alarm alone.
+
+    Left out are: ``late`` in a log of the sample, ``out`` in any other, ``rest`` in a chunk that is none of the sample.
     """
 
-    def __init__(
-        self,
-        sampled: Set[int] = NOTHING,
-        each: Set[int] = NOTHING,
-        number: int = 0,
-        logs: int = 1,
-        paths: Set[int] = NOTHING,
-        late: frozenset[int] = NOTHING,
-    ) -> None:
-        every = logs // LOOKED_THROUGH | 1  # an odd number: eight ranks share a node, and all of them are to be among the sample
+    def __init__(self, sampled: frozenset[int], each: frozenset[int], paths: frozenset[int], late: frozenset[int]) -> None:
+        self.late, self.out, self.rest = late, sampled - each | late, sampled | late
+        self.paths_everywhere = self.out.isdisjoint(paths)
+
+
+class Sampling:
+    """For log ``number`` of ``logs``: what of its next chunk is left out, and how many of these lines are read of a chunk (``most``)."""
+
+    def __init__(self, gates: Gates, number: int, logs: int) -> None:
+        inside = of_the_sample(number, logs)
         self.most = math.inf if logs <= MANY else max(FEWEST, ENOUGH * MANY / logs)
-        self._all = frozenset(sampled)
-        self.whole_log = number % every == 0
-        self._out = late if self.whole_log else frozenset(sampled - each) | late
-        self._paths = self._out.isdisjoint(paths)
+        self._out, self._rest = gates.late if inside else gates.out, gates.rest
+        self._paths = inside or gates.paths_everywhere
         self.alarmed = False
         self._stride = 1
         self._chunk = 0
@@ -64,7 +66,7 @@ class Sampling:
     def next(self) -> frozenset[int]:
         """The gates that the next chunk need not be looked through for."""
         self._chunk += 1
-        return self._out if self._chunk % self._stride == 0 else self._all
+        return self._out if self._chunk % self._stride == 0 else self._rest
 
     def found(self, lines: float) -> None:
         """So many of these lines were in a chunk of the sample."""

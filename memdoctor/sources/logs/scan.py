@@ -19,7 +19,7 @@ from memdoctor.sources.logs.making import FactMaker, Found
 from memdoctor.sources.logs.matcher import Hit, excerpts, find, segment_at
 from memdoctor.sources.logs.place import BACK, END, Place
 from memdoctor.sources.logs.reading import Chunk, Reader
-from memdoctor.sources.logs.sampling import MANY
+from memdoctor.sources.logs.sampling import MANY, Sampling
 from memdoctor.sources.logs.segments import SegmentReader
 from memdoctor.sources.logs.stamps import parse_stamp
 from memdoctor.sources.logs.step_batches import Known, StepReader
@@ -52,7 +52,7 @@ class FileScan:
         self._streams = Streams(number, self._place, self._maker)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
         self._steps = StepReader(self.series, self._maker.seq(0, 0), known)
-        self._sampling = index.sampling(number, logs)
+        self._sampling = Sampling(index.sampling(logs), number, logs)
         self._mean = 0.0  # bytes of a line
         self._format: formats.Format | None = None
         self._nccl: NcclSetup | None = None

@@ -107,19 +107,22 @@ def _named(path: str, found: Found) -> None:
 def _walk(root: str, found: Found) -> None:
     """Every log below the folder ``root``."""
     paths: list[str] = []
+    odd: set[str] = set()  # those that are taken as dumps only
     skipped, empty = len(found.skips), True
     for path in _files(root, found):
         empty = False
         name = os.path.basename(path)
-        if kinds.uninteresting_name(name) and not kinds.maybe_dump(name):
-            continue
+        if kinds.uninteresting_name(name):
+            if not kinds.maybe_dump(name):
+                continue
+            odd.add(path)
         if len(paths) == MOST_FILES:
             found.skip(root, f"more than {MOST_FILES:,} files: the rest was left out; name the folder of the logs")
             break
         paths.append(path)
     before = len(found.paths) + len(found.dumps) + found.again
     for path in sorted(paths, key=natural):
-        _met(path, found)
+        _met(path, found, dump_only=path in odd)
     if len(found.paths) + len(found.dumps) + found.again == before and len(found.skips) == skipped:
         found.skip(root, "an empty folder" if empty else "no log in this folder")
 
@@ -132,7 +135,7 @@ def _files(root: str, found: Found) -> Iterator[str]:
         found.walked.add(folder)
         try:
             with os.scandir(folder) as entries:
-                inside = sorted(entries, key=lambda entry: natural(entry.name), reverse=True)
+                inside = sorted(entries, key=lambda entry: entry.name, reverse=True)
         except OSError as error:
             found.skip(folder, explain(error))
             continue
@@ -144,8 +147,8 @@ def _files(root: str, found: Found) -> Iterator[str]:
                 yield entry.path
 
 
-def _met(path: str, found: Found) -> None:
-    """A file met on a walk: taken where nothing speaks against it."""
+def _met(path: str, found: Found, *, dump_only: bool) -> None:
+    """A file met on a walk: taken where nothing speaks against it. ``dump_only``: its name speaks against a log."""
     name = os.path.basename(path)
     try:
         info = os.stat(path)
@@ -165,7 +168,7 @@ def _met(path: str, found: Found) -> None:
             found.keep_dump(path, info)
         elif strange is not None and strange.archive:
             found.skip(path, strange.reason)
-        elif strange is None and not kinds.uninteresting_name(name) and not kinds.uninteresting_head(name, head):
+        elif strange is None and not dump_only and not kinds.uninteresting_head(name, head):
             found.keep(path, info)
 
 
@@ -178,6 +181,8 @@ def _link_to_folder(path: str, found: Found) -> None:
 
 
 def _special(path: str, info: os.stat_result, found: Found) -> bool:
+    if stat.S_ISREG(info.st_mode):  # as nearly always
+        return False
     for test, what in _SPECIAL:
         if test(info.st_mode):
             found.skip(path, f"{what}, not a log")
