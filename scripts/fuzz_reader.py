@@ -27,12 +27,23 @@ with atheris.instrument_imports(include=["memdoctor"]):
     from memdoctor.resources import rules_dir
     from memdoctor.sources.logs.index import SignalIndex
     from memdoctor.sources.logs.inputs import LogFile
+    from memdoctor.sources.logs.plain import PlainLogs
     from memdoctor.sources.logs.reading import Reader
     from memdoctor.sources.logs.scan import FileScan
+    from memdoctor.sources.logs.step_batches import Known
+    from memdoctor.sources.logs.steps import Series
     from memdoctor.sources.logs.store import Store
 
+LOGS = 10_000
+CUT = b"\xfe\xff\n"
+FOLDER = Path(tempfile.mkdtemp(prefix="memdoctor-fuzz-"))
+KNOWN = Known()
 SIGNALS = load([rules_dir()]).signals
 INDEX = SignalIndex(SIGNALS)
+STEPS = (
+    " [2026-03-01 10:00:01.250] iteration        7/ 5000 | elapsed time per iteration (ms): 5200.5 | lm loss: 2.5E+00 | loss scale: 1.0 |",
+    "[2026-03-01 10:00:01,250] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1.2e-05], mom=[(0.9, 0.95)]",
+)
 
 
 class Bytes:
@@ -61,17 +72,51 @@ def one_input(data: bytes) -> None:
     assert all(fact.origin.line is not None and 1 <= fact.origin.line <= max(1, reader.lines) for fact in facts)
 
 
+def some_of_many(data: bytes) -> None:
+    """Read the parts of ``data`` as small logs of a big job, at one stroke, and each by itself: both must tell the same."""
+    some = []
+    for number, part in enumerate(data.split(CUT, 3), 1):
+        path = FOLDER / f"worker-{number}.log"
+        path.write_bytes(part)
+        some.append((number, LogFile(str(path), rank=number)))
+    for (number, file), read in zip(some, PlainLogs(INDEX, KNOWN, LOGS).read(some), strict=True):
+        store = Store()
+        scan, reader = FileScan(file, number, INDEX, store, LOGS, KNOWN), Reader(file)
+        scan.run(reader)
+        if read is not None:
+            found, told = read
+            assert (found.bytes, found.lines, told.ends_mid_line) == (reader.bytes_read, reader.lines, reader.ends_mid_line)
+            assert reader.skip is None
+            assert not list(store)
+            assert numbers(told.series) == numbers(scan.series)
+
+
+def numbers(series: Series) -> list[tuple[str, str]]:
+    """All rows of all shapes, as text: a NaN is like any other."""
+    return [
+        (name, repr([list(table.line), list(table.epoch), *(list(table.column(column)) for column in sorted(table.spoken))]))
+        for name, table in series
+    ]
+
+
+def either(data: bytes) -> None:
+    (some_of_many if CUT in data else one_input)(data)
+
+
 def words() -> str:
     """The texts that signals look for, as a dictionary of libFuzzer."""
     texts = sorted({text for signal in SIGNALS for text in (*signal.gates, *signal.has)})
-    return "".join('"' + "".join(f"\\x{byte:02x}" for byte in text.encode()) + '"\n' for text in texts)
+    texts += [*(line.split("|")[0] for line in STEPS), *STEPS]
+    cut = "".join(f"\\x{byte:02x}" for byte in CUT)
+    return f'"{cut}"\n' + "".join('"' + "".join(f"\\x{byte:02x}" for byte in text.encode()) + '"\n' for text in texts)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SystemExit):
         dictionary = Path(folder, "words")
         dictionary.write_text(words())
-        atheris.Setup([*sys.argv, f"-dict={dictionary}"], one_input)
+        some_of_many(CUT.join(f"{line}\n{line}\n".encode() for line in STEPS))  # the forms of these are known then
+        atheris.Setup([*sys.argv, f"-dict={dictionary}"], either)
         atheris.Fuzz()
 
 
