@@ -1,6 +1,6 @@
 """Every message of the frameworks that is worth knowing leads to its cause, alone and without context.
 
-The rows are numbered by family: what ``messages.yaml`` does not hold is named in ``messages_left_out.yaml`` with the reason, and no number is missing.
+The rows are numbered by family: what the other files of tests/data/messages do not hold is named in ``left_out.yaml`` with the reason, and no number is missing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import yaml
 from memdoctor.pipeline import diagnose_logs
 
 ROOT = Path(__file__).parents[2]
-ROWS: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "data" / "messages.yaml").read_text())
-LEFT_OUT: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "data" / "messages_left_out.yaml").read_text())
+FOLDER = ROOT / "tests" / "data" / "messages"
+LEFT_OUT: list[dict[str, Any]] = yaml.safe_load((FOLDER / "left_out.yaml").read_text())
+ROWS: list[dict[str, Any]] = [
+    row for path in sorted(FOLDER.glob("*.yaml")) if path.name != "left_out.yaml" for row in yaml.safe_load(path.read_text())
+]
 SHARE = 0.95  # of the rows of a family that must be right
 # How many messages of each family are known. Xids go by their own numbers.
 KNOWN = {"megatron": 102, "deepspeed": 85, "overflow": 8, "nan": 5, "nccl": 100, "timeout": 5, "oom": 27}
