@@ -12,6 +12,7 @@ from memdoctor.sources.logs.step_shapes.numbers import number
 
 STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
 STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
+_UNDATED = rb"(?![^\n]{0,%d}\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d)" % (STAMP_WITHIN - len("2025-01-01 10:00:00"))
 CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
 
 
@@ -34,7 +35,9 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
         return None
     pattern, groups, at = b"", list[str](), 0
     stamp = STAMP.search(raw, 0, STAMP_WITHIN)
-    if stamp is not None:
+    if stamp is None:
+        pattern = _UNDATED  # a line with a stamp has another layout, for whatever stands before the numbers counts by its length alone
+    else:
         pattern, groups, at = b".{%d}" % stamp.start() + STAMP.pattern, ["minute", "second"], stamp.end()
     fixed: dict[str, float] = {}
     if shape == "megatron":

@@ -134,3 +134,12 @@ def test_a_log_without_two_lines_alike_is_read_all_the_same() -> None:
 def test_a_number_that_cannot_be_an_iteration() -> None:
     series = in_bulk([megatron(1), megatron(2), megatron(2).replace("       2/", "9" * 400 + "/")])
     assert [math.isfinite(value) for value in series.column("iteration").slice(0, 3)] == [True] * 3
+
+
+def test_a_line_with_a_stamp_is_not_read_like_one_without() -> None:
+    """Whatever stands before the numbers counts by its length alone."""
+    undated = [deepspeed(number).replace("2026-03-01 10", "worker of nod") for number in (1, 2)]
+    lines = [*undated, deepspeed(3), deepspeed(4), *undated]
+    assert rows(in_bulk(lines)) == rows(one_by_one(lines))
+    epochs = list(in_bulk(lines).tables["deepspeed"].epoch)
+    assert [math.isnan(epoch) for epoch in epochs] == [True, True, False, False, True, True]
