@@ -73,5 +73,5 @@ def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], 
             groups.append(column)
             parts.append(re.escape(key + colon) + rb"([^|\n]*)")
         else:
-            parts.append(re.escape(key + colon) + rb"[^|\n]*")
+            parts.append(re.escape(key + colon) + (rb"[^|\n]*" if colon else rb"[^|:\n]*"))  # a field of a damaged line stands for no other
     return rb"\|".join(parts), groups, fixed

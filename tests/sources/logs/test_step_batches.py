@@ -143,3 +143,11 @@ def test_a_line_with_a_stamp_is_not_read_like_one_without() -> None:
     assert rows(in_bulk(lines)) == rows(one_by_one(lines))
     epochs = list(in_bulk(lines).tables["deepspeed"].epoch)
     assert [math.isnan(epoch) for epoch in epochs] == [True, True, False, False, True, True]
+
+
+def test_a_damaged_field_teaches_nothing_of_the_whole_ones() -> None:
+    whole = [megatron(number) for number in range(1, 6)]
+    damaged = whole[0].replace("loss scale:", "loss scale\x1a")
+    assert damaged != whole[0]
+    lines = [damaged, *whole[1:], damaged, *whole]
+    assert rows(in_bulk(lines)) == rows(one_by_one(lines))
