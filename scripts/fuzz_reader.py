@@ -30,14 +30,13 @@ with atheris.instrument_imports(include=["memdoctor"]):
     from memdoctor.sources.logs.plain import PlainLogs
     from memdoctor.sources.logs.reading import Reader
     from memdoctor.sources.logs.scan import FileScan
-    from memdoctor.sources.logs.step_batches import Known
-    from memdoctor.sources.logs.steps import Series
+    from memdoctor.sources.logs.step_batches import Known, StepReader
+    from memdoctor.sources.logs.steps import Series, read_step
     from memdoctor.sources.logs.store import Store
 
 LOGS = 10_000
 CUT = b"\xfe\xff\n"
 FOLDER = Path(tempfile.mkdtemp(prefix="memdoctor-fuzz-"))
-KNOWN = Known()
 SIGNALS = load([rules_dir()]).signals
 INDEX = SignalIndex(SIGNALS)
 STEPS = (
@@ -72,16 +71,26 @@ def one_input(data: bytes) -> None:
     assert all(fact.origin.line is not None and 1 <= fact.origin.line <= max(1, reader.lines) for fact in facts)
 
 
+def learn(known: Known) -> None:
+    """Let ``known`` know the forms of ``STEPS``."""
+    reader = StepReader(Series(""), 0, known)
+    for line in STEPS:
+        found = read_step(line.encode())
+        assert found is not None
+        reader.learn(found[0], line.encode())
+
+
 def some_of_many(data: bytes) -> None:
     """Read the parts of ``data`` as small logs of a big job, at one stroke, and each by itself: both must tell the same."""
-    some = []
+    known, some = Known(), []
+    learn(known)
     for number, part in enumerate(data.split(CUT, 3), 1):
         path = FOLDER / f"worker-{number}.log"
         path.write_bytes(part)
         some.append((number, LogFile(str(path), rank=number)))
-    for (number, file), read in zip(some, PlainLogs(INDEX, KNOWN, LOGS).read(some), strict=True):
+    for (number, file), read in zip(some, PlainLogs(INDEX, known, LOGS).read(some), strict=True):
         store = Store()
-        scan, reader = FileScan(file, number, INDEX, store, LOGS, KNOWN), Reader(file)
+        scan, reader = FileScan(file, number, INDEX, store, LOGS, known), Reader(file)
         scan.run(reader)
         if read is not None:
             found, told = read
@@ -115,7 +124,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SystemExit):
         dictionary = Path(folder, "words")
         dictionary.write_text(words())
-        some_of_many(CUT.join(f"{line}\n{line}\n".encode() for line in STEPS))  # the forms of these are known then
         atheris.Setup([*sys.argv, f"-dict={dictionary}"], either)
         atheris.Fuzz()
 

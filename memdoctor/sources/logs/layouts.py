@@ -12,7 +12,6 @@ from memdoctor.sources.logs.step_shapes.numbers import number
 
 STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
 STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
-_UNDATED = rb"(?![^\n]{0,%d}\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d)" % (STAMP_WITHIN - len("2025-01-01 10:00:00"))
 CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
 
 
@@ -35,10 +34,11 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
         return None
     pattern, groups, at = b"", list[str](), 0
     stamp = STAMP.search(raw, 0, STAMP_WITHIN)
+    # Whatever stands before the numbers counts by its length alone, but for a stamp: the first one counts.
     if stamp is None:
-        pattern = _UNDATED  # a line with a stamp has another layout, for whatever stands before the numbers counts by its length alone
+        pattern = _undated(STAMP_WITHIN - len("2025-01-01 10:00:00") + 1)
     else:
-        pattern, groups, at = b".{%d}" % stamp.start() + STAMP.pattern, ["minute", "second"], stamp.end()
+        pattern, groups, at = _undated(stamp.start()) + b".{%d}" % stamp.start() + STAMP.pattern, ["minute", "second"], stamp.end()
     fixed: dict[str, float] = {}
     if shape == "megatron":
         head = megatron.HEAD.search(raw, at)
@@ -55,6 +55,11 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
     whole = pattern + b".{%d}" % (head.start() - at) + rest
     whole += b"()"  # so that there are always several groups, and findall yields tuples
     return Layout(shape, re.compile(whole), re.compile(whole + rb"\n|[^\n]*\n"), [*groups, "iteration", *columns], fixed)
+
+
+def _undated(size: int) -> bytes:
+    """A pattern that matches nothing, and only where no stamp begins in the next ``size`` bytes."""
+    return rb"(?![^\n]{0,%d}\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d)" % (size - 1) if size else b""
 
 
 def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], dict[str, float]]:
