@@ -141,7 +141,7 @@ def test_a_line_with_a_stamp_is_not_read_like_one_without() -> None:
     undated = [deepspeed(number).replace("2026-03-01 10", "worker of nod") for number in (1, 2)]
     lines = [*undated, deepspeed(3), deepspeed(4), *undated]
     assert rows(in_bulk(lines)) == rows(one_by_one(lines))
-    epochs = list(in_bulk(lines).tables["deepspeed"].epoch)
+    epochs = in_bulk(lines).tables["deepspeed"].epoch.slice(0, 6)
     assert [math.isnan(epoch) for epoch in epochs] == [True, True, False, False, True, True]
 
 
