@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from memdoctor.model import Report
 from memdoctor.pipeline import diagnose_logs
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,12 @@ ROWS: list[dict[str, Any]] = [
     row for path in sorted(FOLDER.glob("*.yaml")) if path.name != "left_out.yaml" for row in yaml.safe_load(path.read_text())
 ]
 SHARE = 0.95  # of the rows of a family that must be right
+# Many rows name several causes that are all right, the best one first: the share of the rows of a family whose answer is the first.
+# One row below what was measured at most, so that a drift from the best answer to a good one shows.
+FIRST = {
+    "deepspeed": 0.92, "megatron": 0.87, "nan": 1.0, "nccl": 0.875, "oom": 0.93, "overflow": 0.85, "sxid": 1.0, "timeout": 0.58, "xid": 0.93,
+}  # fmt: skip
+OF_ALL = 0.89
 # How many messages of each family are known. Xids go by their own numbers.
 KNOWN = {"megatron": 102, "deepspeed": 85, "overflow": 8, "nan": 5, "nccl": 100, "timeout": 5, "oom": 27}
 FAMILIES = sorted({row["row"].split()[0] for row in ROWS})
@@ -47,11 +54,14 @@ def text_of(row: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def wrong_in(text: str, row: dict[str, Any], folder: Path) -> str | None:
-    """What is wrong with the answer to ``text``; None where it is right."""
+def answer_to(text: str, folder: Path) -> Report:
     path = folder / "train.log"
     path.write_text(text)
-    report = diagnose_logs([str(path)])
+    return diagnose_logs([str(path)])
+
+
+def wrong_in(report: Report, row: dict[str, Any]) -> str | None:
+    """What is wrong with the answer; None where it is right."""
     if report.root_cause not in row["cause"]:
         return f"{report.root_cause} in place of {row['cause']}"
     if "note" in row and row["note"] not in {found.cause for found in report.diagnoses}:
@@ -73,8 +83,17 @@ def numbers(rows: list[dict[str, Any]], family: str) -> set[int]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_rows_lead_to_their_causes(family: str, tmp_path: Path) -> None:
     rows = [row for row in ROWS if row["row"].split()[0] == family]
-    wrong = {row["row"]: answer for row in rows if (answer := wrong_in(text_of(row), row, tmp_path))}
+    answers = {row["row"]: answer_to(text_of(row), tmp_path) for row in rows}
+    wrong = {row["row"]: answer for row in rows if (answer := wrong_in(answers[row["row"]], row))}
     assert len(wrong) <= (1 - SHARE) * len(rows), wrong
+    others = {row["row"]: got for row in rows if (got := answers[row["row"]].root_cause) != row["cause"][0]}
+    assert 1 - len(others) / len(rows) >= FIRST[family], others
+
+
+def test_of_all_rows_most_have_the_first_cause() -> None:
+    """What the families hold together; it keeps the shares above from being lowered one by one."""
+    assert set(FIRST) == set(FAMILIES)
+    assert sum(FIRST[row["row"].split()[0]] for row in ROWS) / len(ROWS) >= OF_ALL
 
 
 def test_a_warning_of_nccl_is_known_as_the_last_error_of_torch_too(tmp_path: Path) -> None:
@@ -88,7 +107,7 @@ def test_a_warning_of_nccl_is_known_as_the_last_error_of_torch_too(tmp_path: Pat
     wrong = {}
     for name, row in warned.items():
         told = {"exception": failed, **where, "after": ["Last error:", row["line"].split(" NCCL WARN ")[1]]}
-        if answer := wrong_in(text_of(told), row, tmp_path):
+        if answer := wrong_in(answer_to(text_of(told), tmp_path), row):
             wrong[name] = answer
     assert len(warned) > 80
     assert len(wrong) <= (1 - SHARE) * len(warned), wrong
@@ -119,5 +138,5 @@ def test_whatever_is_left_out_says_why() -> None:
 def test_whatever_is_left_out_names_no_cause(tmp_path: Path) -> None:
     quiet = {row["row"]: "\n".join(row["quiet"]) + "\n" for row in LEFT_OUT if "quiet" in row}
     assert len(quiet) > len(LEFT_OUT) // 2
-    wrong = {name: answer for name, text in quiet.items() if (answer := wrong_in(text, {"cause": [None]}, tmp_path))}
+    wrong = {name: answer for name, text in quiet.items() if (answer := wrong_in(answer_to(text, tmp_path), {"cause": [None]}))}
     assert not wrong
