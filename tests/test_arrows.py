@@ -21,7 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "pipeline": {"sources", "derive", "engine"},
     "live": {"sources"},
     "checkup": {"sources", "derive", "engine"},
-    "fixtures": {"pipeline", "checkup", "engine.yaml_strict", "report.verdict", "report.text"},
+    "fixtures": {"pipeline", "checkup", "engine.load", "engine.yaml_strict", "handbook.near", "report.verdict", "report.text"},
     "handbook": {"engine"},
     "sources": {"memory"},
     "derive": {"memory"},  # the arithmetic of sizes: shapes and stages out of the arguments that a log dumps

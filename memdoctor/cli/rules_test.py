@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -20,15 +19,18 @@ def test(folder: Path | None) -> int:
     cases alone. Every case.yaml is run with the built-in rules and those of DIR together; what differs from its expectation
     is printed.
     """
+    from memdoctor.engine.load import load_rules
     from memdoctor.fixtures import find_cases, run_case
+    from memdoctor.fixtures.place import layout
     from memdoctor.report.text import visible
     from memdoctor.resources import rules_dir
 
-    rules_folder, fixtures = _layout(folder or rules_dir())
-    extra = [] if rules_folder is None or rules_folder.samefile(rules_dir()) else [rules_folder]
-    cases = find_cases(fixtures)
+    place = layout(folder or rules_dir())
+    extra = place.rules_dirs()
+    load_rules([rules_dir(), *extra])  # a broken rule is told before what its cases lack
+    cases = find_cases(place.cases)
     if not cases:
-        raise InputError(f"no case.yaml under {fixtures}; rules/README.md shows how one is written")
+        raise InputError(f"no case.yaml under {place.cases}; rules/README.md shows how one is written")
     failed = total = 0
     for path in cases:
         for result in run_case(path, extra):
@@ -39,15 +41,6 @@ def test(folder: Path | None) -> int:
             output.write(None, "".join(f"{visible(line)}\n" for line in lines))
     output.write(None, f"{total} {'entry' if total == 1 else 'entries'}, {failed} failed\n")
     return 1 if failed else 0
-
-
-def _layout(folder: Path) -> tuple[Path | None, Path]:
-    """The folder of rules, if there is one besides the built-in one, and the folder in which the cases lie."""
-    if (folder / "rules").is_dir():
-        return folder / "rules", folder / "fixtures"
-    if next(folder.rglob("case.yaml"), None) is not None:
-        return None, folder
-    return folder, Path(os.path.normpath(folder / ".." / "fixtures"))
 
 
 def _short(path: Path) -> Path:

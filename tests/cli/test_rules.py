@@ -123,9 +123,39 @@ def test_a_broken_case_names_file_and_line(pack: Path, capsys: pytest.CaptureFix
 
 
 def test_a_pack_without_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "rules").mkdir()
-    assert main(["rules", "test", str(tmp_path)]) == 2
-    assert f"no case.yaml under {tmp_path}/fixtures" in capsys.readouterr().err
+    main(["rules", "new", "site/licence", "--dir", str(tmp_path)])
+    (tmp_path / "fixtures").rename(tmp_path / "elsewhere")
+    for place in (tmp_path, tmp_path / "rules"):
+        assert main(["rules", "test", str(place)]) == 2
+        assert f"no case.yaml under {tmp_path}/fixtures" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("inside", [[], ["rules"], ["fixtures"], ["rules", "fixtures"], ["notes"]])
+def test_a_folder_that_holds_nothing_is_the_one_spoken_of(inside: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "site"
+    for name in ("site", "fixtures", *(f"site/{each}" for each in inside)):  # the fixtures beside it are none of its own
+        (tmp_path / name).mkdir()
+    (tmp_path / "fixtures" / "case.yaml").write_text(CASE)
+    assert main(["rules", "test", str(folder)]) == 2
+    err = capsys.readouterr().err
+    assert str(folder) in err
+    assert str(tmp_path / "fixtures") not in err
+    assert "no rules in it" in err if "rules" in inside else f"{folder}: holds neither rules nor cases; `memdoctor rules new" in err
+
+
+@pytest.mark.parametrize("place", ["", "rules"])
+@pytest.mark.parametrize("cases", [True, False])
+def test_a_broken_rule_is_told_before_anything_else(place: str, cases: bool, pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = pack / "rules" / "job" / "licence.yaml"
+    rule.write_text(RULE.replace("severity: error", "severity: eror"))
+    case = pack / "fixtures" / "job" / "licence" / "case.yaml"
+    case.write_text("nonsense\n")
+    if not cases:
+        case.unlink()
+    assert main(["rules", "test", str(pack / place)]) == 2
+    err = capsys.readouterr().err
+    assert f"{rule}:5: " in err
+    assert "case.yaml" not in err
 
 
 def test_an_input_that_cannot_be_read_may_be_expected(pack: Path) -> None:
