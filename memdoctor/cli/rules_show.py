@@ -1,4 +1,4 @@
-"""``memdoctor rules show``: a rule or a signal as it is written."""
+"""``memdoctor rules show``: a rule, the rules of a cause, or a signal as it is written."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from memdoctor.cli import output
     help="A folder with further rules; may be repeated.",
 )  # fmt: skip
 def show(id_: str, folders: tuple[Path, ...]) -> int:
-    """Print a rule (oom/logits) as it is written, and which signals its facts come from; or a signal (cuda_oom.torch)."""
+    """Print a rule (oom/logits) as it is written, and which signals its facts come from; or all rules of a cause (oom.logits), or a signal (cuda_oom.torch)."""
     from memdoctor.handbook.book import Book
-    from memdoctor.handbook.source import rule_source, signal_source
+    from memdoctor.handbook.source import source
     from memdoctor.report.text import visible_lines
 
-    book = Book(folders)
-    signal = next((signal for signal in book.base.signals if signal.id == id_), None)
-    text = signal_source(signal) if signal is not None else rule_source(book, id_)
+    text = source(Book(folders), id_)
     output.use_utf8()
     output.write(None, "".join(f"{line}\n" for line in visible_lines(text)))
     return 0

@@ -57,7 +57,7 @@ class Book:
         return self.titles.get(cause, (cause, ""))[0]
 
     def cause(self, id_: str) -> CauseEntry:
-        rules = tuple(self.rule(rule.id) for rule in sorted((rule for rule in self.base.rules if rule.cause == id_), key=_weight))
+        rules = tuple(self.rule(rule) for rule in self.rules_of(id_))
         consequences = dict.fromkeys(each for rule in rules for each in rule.consequences)
         title, what = self.titles.get(id_, (id_, ""))
         advice = tuple(each for each in self.advice if id_ in each.about)
@@ -95,11 +95,17 @@ class Book:
             raise InputError(self._unknown(id_))
         return self._rules[id_]
 
+    def rules_of(self, cause: str) -> list[str]:
+        """The ids of the rules that name ``cause``: the one of its own name first, then by severity."""
+        return [rule.id for rule in sorted((rule for rule in self.base.rules if rule.cause == cause), key=_weight)]
+
     def makers(self, rule: Rule) -> tuple[Signal, ...]:
         """The signals whose facts the rule asks for."""
         return self._samples.makers(rule)
 
     def _unknown(self, id_: str) -> str:
+        if any(signal.id == id_ for signal in self.base.signals):
+            return f"'{id_}' is a signal, not a cause or rule; `memdoctor rules show {id_}` shows it"
         return f"no cause or rule is called '{id_}'{near(id_, [*self.cause_ids, *self.rule_ids]) or '; `memdoctor rules list` shows all'}"
 
 

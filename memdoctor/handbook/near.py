@@ -9,7 +9,8 @@ MOST = 8
 
 
 def near(word: str, known: Sequence[str]) -> str:
-    """``; did you mean 'x' or 'y'?``, ``; there are x, y`` for a part of a name, or an empty text."""
+    """``; did you mean 'x' or 'y'?``, ``; there are x, y`` for a part of a name, or an empty text. ``word`` itself is never suggested."""
+    known = [each for each in known if each != word]
     asked = word.lower().replace("/", ".").strip(".")
     dotted = {each: each.replace("/", ".") for each in known}
     same = [each for each in known if dotted[each] == asked]

@@ -1,4 +1,4 @@
-"""Rules and signals as their files have them."""
+"""Rules, causes and signals as their files have them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ from pathlib import Path
 from memdoctor.engine.schema import leaves
 from memdoctor.errors import InputError
 from memdoctor.handbook.book import Book
+from memdoctor.handbook.near import near
 from memdoctor.model import Signal
 
 _NEXT_ENTRY = re.compile(r"^- ", re.MULTILINE)
+
+
+def source(book: Book, id_: str) -> str:
+    """What bears this id, as it is written: a rule, all rules of a cause, a signal; several are documents of one YAML stream.
+
+    Raises InputError for an unknown id with what may have been meant, and for a cause that no rule names.
+    """
+    parts = [rule_source(book, id_)] if id_ in book.rule_ids else []
+    if id_ in book.base.causes:
+        parts += [rule_source(book, rule) for rule in book.rules_of(id_)]
+    parts += [signal_source(signal) for signal in book.base.signals if signal.id == id_]
+    if parts:
+        return "\n---\n".join(parts)
+    if id_ in book.base.causes:
+        raise InputError(f"'{id_}' is a cause that no rule names; `memdoctor explain {id_}` tells what it means")
+    hint = near(id_, [*book.cause_ids, *book.rule_ids, *(signal.id for signal in book.base.signals)])
+    raise InputError(f"no rule, cause or signal is called '{id_}'{hint or '; `memdoctor rules list` shows all rules'}")
 
 
 def rule_source(book: Book, id_: str) -> str:

@@ -9,6 +9,8 @@ import yaml
 
 from memdoctor.cli import main
 from memdoctor.engine.load import load
+from memdoctor.handbook.book import Book
+from memdoctor.handbook.source import source
 from memdoctor.resources import rules_dir
 
 
@@ -103,3 +105,61 @@ def test_show_of_ones_own_and_of_nothing(tmp_path: Path, capsys: pytest.CaptureF
     assert "id: site/licence" in capsys.readouterr().out
     assert main(["rules", "show", "oom/logit"]) == 2
     assert "did you mean 'oom.logits' or 'oom/logits'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cause", ["oom.logits", "net.socket", "gpu.lost"])
+def test_show_the_rules_of_a_cause(cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", cause]) == 0
+    shown = list(yaml.safe_load_all(capsys.readouterr().out))
+    rules = [rule for rule in load([rules_dir()]).rules if rule.cause == cause]
+    assert sorted(each["id"] for each in shown) == sorted(rule.id for rule in rules)
+    assert {each["cause"] for each in shown} == {cause}
+    same = cause.replace(".", "/")
+    assert shown[0]["id"] == same or same not in {rule.id for rule in rules}  # the rule of the cause's own name comes first
+
+
+def test_show_what_is_a_cause_and_a_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", "gpu.ecc"]) == 0
+    *rules, signals = yaml.safe_load_all(capsys.readouterr().out)
+    assert {rule["cause"] for rule in rules} == {"gpu.ecc"}
+    assert [signal["id"] for signal in signals] == ["gpu.ecc"]
+
+
+def test_show_a_cause_with_the_rules_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["rules", "new", "site/licence", "--dir", str(tmp_path), "--cause", "env.limits"])
+    capsys.readouterr()
+    assert main(["rules", "show", "env.limits", "--rules", str(tmp_path / "rules")]) == 0
+    shown = {each["id"] for each in yaml.safe_load_all(capsys.readouterr().out)}
+    assert {"site/licence", "env/threads"} <= shown
+
+
+def test_show_a_cause_that_no_rule_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Book, "rules_of", lambda book, cause: [])
+    assert main(["rules", "show", "oom.logits"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "memdoctor: 'oom.logits' is a cause that no rule names; `memdoctor explain oom.logits` tells what it means\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("cuda_oom.torch_bar", "'cuda_oom.torch_bare'"), ("Oom.Logits", "'oom.logits' or 'oom/logits'")],
+)
+def test_show_suggests_what_it_can_show(asked: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", asked]) == 2
+    err = capsys.readouterr().err
+    assert f"no rule, cause or signal is called '{asked}'" in err
+    assert meant in err
+
+
+def test_what_there_is_can_be_shown() -> None:
+    book = Book()
+    rules, causes, signals = book.rule_ids[::40], book.cause_ids[::10], [signal.id for signal in book.base.signals][::60]
+    for id_ in [*rules, *causes, *signals]:
+        assert f"id: {id_}\n" in source(book, id_) or f"cause: {id_}\n" in source(book, id_)
+
+
+def test_explain_says_what_a_signal_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "cuda_oom.torch"]) == 2
+    assert "'cuda_oom.torch' is a signal, not a cause or rule; `memdoctor rules show cuda_oom.torch` shows it" in capsys.readouterr().err

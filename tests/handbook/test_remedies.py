@@ -46,3 +46,5 @@ def test_near() -> None:
     assert near("nan.dta", known) == "; did you mean 'nan.data'?"
     assert near("something else", known) == ""
     assert near("a", [f"a.x{number}" for number in range(12)]).endswith("and 4 more")
+    assert near("oom.host", ["oom.host", "oom.hosts"]) == "; did you mean 'oom.hosts'?"  # never what was typed
+    assert near("oom.host", ["oom.host"]) == ""
