@@ -445,7 +445,7 @@ KINDS: Mapping[str, Kind] = {
     # --- devices ------------------------------------------------------------------------------------------------------
     "xid": Kind(
         "The NVIDIA driver logged an Xid.",
-        {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str"},
+        {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str", "remedy": "str"},
     ),
     "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
     "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required, no_answer, crashed.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
@@ -523,7 +523,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "gpu.pair": _probed("Two GPUs of one host: how far apart (nvlink, internal, switch, switches, bridge, node, system), and whether P2P works.", {"gpu": "int", "peer": "int", "path": "str", "links": "int", "p2p": "str"}),
     "gpu.process": _probed("A process that holds memory of a GPU; ``orphan``: its parent is gone; ``seen``: false where the number is not one of this name space; ``within``: how much it can be at most, where its own share is not told.", {"gpu": "int", "of_pid": "int", "command": "str", "user": "str", "memory": "bytes", "within": "bytes", "age": "seconds", "orphan": "bool", "zombie": "bool", "parent": "int", "seen": "bool", "mine": "bool"}, subject=("of_pid",)),
-    "gpu.xid": _probed("An Xid in the kernel log of this boot; what it means is from rules/tables/xids.yaml.", {"number": "int", "bus_id": "str", "gpu": "int", "age": "seconds", "times": "int", "what": "str", "class": "str", "asks": "str", "fatal": "bool"}, subject=("number",)),
+    "gpu.xid": _probed("An Xid in the kernel log of this boot; what it means is from rules/tables/xids.yaml.", {"number": "int", "bus_id": "str", "gpu": "int", "age": "seconds", "times": "int", "what": "str", "class": "str", "asks": "str", "fatal": "bool", "remedy": "str"}, subject=("number",)),
     "stack.python": _probed("The Python interpreter that was examined.", {"path": "str", "version": "version"}),
     "stack.package": _probed("A Python package; state: installed, broken, crashed, slow.", {"package": "str", "version": "version", "state": "str", "text": "str", "cause": "str", "place": "str", "python": "str"}, subject=("package",)),
     "stack.torch": _probed(
