@@ -10,7 +10,7 @@ from memdoctor.records import record
 from memdoctor.sources.logs.step_shapes import megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import number
 
-STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)")  # up to the minute, and the second
+STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9}+)?+)")  # up to the minute, and the second with all of its digits
 STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
 CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
 
