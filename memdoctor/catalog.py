@@ -247,7 +247,7 @@ KINDS: Mapping[str, Kind] = {
             "name": "str", "gpu": "int", "tried": "bytes", "capacity": "bytes", "free": "bytes", "allocated": "bytes", "reserved": "bytes",
             "unallocated": "bytes", "cached": "bytes", "in_process": "bytes", "processes": "str", "private_pools": "bytes",
             "allowed": "bytes", "backend": "str", "call": "str",
-            "tensor": "str", "tensor_place": "str", "shape_text": "str",  # which tensor has this size (derive/allocation.py)
+            "tensor": "str", "tensor_place": "str", "shape_text": "str",  # which tensor has this size, or that none has (derive/allocation.py)
         },
         {
             "unused": ("bytes", _oom_unused),
@@ -491,8 +491,8 @@ KINDS: Mapping[str, Kind] = {
         {"left": _difference("soft", "used")},
     ),
     "host.disk": _probed(
-        "A place where a job writes; name: tmp, cache, extensions, triton, huggingface, home, work.",
-        {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool", "missing": "bool"},
+        "A place where a job writes; name: tmp, cache, extensions, triton, huggingface, home, work. ``unwritable``: this user may not write in ``path``, where it is or would be made.",
+        {"name": "str", "path": "str", "filesystem": "str", "size": "bytes", "free": "bytes", "files_free": "int", "read_only": "bool", "missing": "bool", "unwritable": "bool"},
         {"free_share": _ratio("free", "size")},
         subject=("path",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 
@@ -16,10 +17,12 @@ KINDS = ("host.disk",)
 def probe(notes: Notebook, request: Request) -> None:
     mounts = read_text("/proc/self/mounts") or ""
     seen: set[tuple[int, bool]] = set()
+    closed: set[str] = set()
     environ = dict(request.environ)
     for name, path in places(environ).items():
         notes.at = path
-        if name == "tmp" and environ.get("TMPDIR") and not os.path.isdir(path):
+        missing = name == "tmp" and bool(environ.get("TMPDIR")) and not os.path.isdir(path)
+        if missing:
             notes.add("host.disk", path=path, excerpt=f"TMPDIR={path}: no such folder", name=name, path_=path, missing=True)
         there = _existing(path)
         try:
@@ -28,6 +31,12 @@ def probe(notes: Notebook, request: Request) -> None:
             notes.skip(f"{path}: {say(error)}")
             continue
         read_only = bool(stats.f_flag & os.ST_RDONLY)
+        if name != "work" and not (read_only or missing or there in closed or _writable(there)):
+            closed.add(there)
+            notes.add(
+                "host.disk", path=there, excerpt=f"{there}: {say(PermissionError(errno.EACCES, os.strerror(errno.EACCES)))}",
+                name=name, path_=there, unwritable=True,
+            )  # fmt: skip
         if (status.st_dev, read_only) in seen:
             continue
         seen.add((status.st_dev, read_only))
@@ -66,6 +75,11 @@ def _existing(path: str) -> str:
     while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
+
+
+def _writable(folder: str) -> bool:
+    """Whether this user, as which jobs run, may make files in ``folder``."""
+    return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _filesystem(mounts: str, path: str) -> str | None:

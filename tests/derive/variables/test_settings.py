@@ -101,6 +101,7 @@ CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
 NVIDIA_TF32_OVERRIDE=1
 OMP_NUM_THREADS=8
 OMP_NUM_THREADS=4,2
+OMP_NUM_THREADS=8 MKL_NUM_THREADS=64
 NVTE_FLASH_ATTN=1
 NVTE_FUSED_ATTN=0
 NVTE_DEBUG=0
@@ -297,6 +298,10 @@ LOCAL_RANK=4 LOCAL_WORLD_SIZE=4 | launch
 LOCAL_WORLD_SIZE=16 WORLD_SIZE=16 | launch
 CUDA_VISIBLE_DEVICES=0,1 LOCAL_WORLD_SIZE=8 WORLD_SIZE=8 | launch
 OMP_NUM_THREADS=64 LOCAL_WORLD_SIZE=8 | contradiction
+OMP_NUM_THREADS=9 LOCAL_WORLD_SIZE=8 | contradiction
+OMP_NUM_THREADS=1000 | contradiction
+OMP_NUM_THREADS=65,1 | contradiction
+MKL_NUM_THREADS=1000 | contradiction
 TORCH_CUDA_ARCH_LIST=8.0 | contradiction
 """
 
@@ -323,6 +328,24 @@ def cases(text: str) -> list[str]:
 @pytest.mark.parametrize("line", [line for line in cases(VALID) if "|" not in line])
 def test_a_valid_setting_is_left_alone(line: str) -> None:
     assert judge_variables(parse(line)[0], HOST) == []
+
+
+@pytest.mark.parametrize(
+    ("threads", "facts", "wrong"),
+    [
+        ("9", {"cpus": 8}, True),
+        ("8", {"cpus": 8}, False),
+        ("3", {"cpus": 2.5}, True),  # a quota of the cgroup
+        ("1", {"cpus": 0.5}, False),  # fewer than one there cannot be
+        ("2", {"cpus": 0.5}, True),
+        ("1000", {}, False),  # nothing is known of the host
+    ],
+)
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS"])
+def test_threads_of_a_host_of_which_no_ranks_are_known(name: str, threads: str, facts: dict[str, float], wrong: bool) -> None:
+    verdicts = judge_variables({name: threads}, Context(facts=facts))
+    assert [(verdict.variable, verdict.problem) for verdict in verdicts] == ([(name, "contradiction")] if wrong else [])
+    assert all("one process alone" in verdict.text for verdict in verdicts)
 
 
 @pytest.mark.parametrize("line", [line for line in [*cases(WRONG), *cases(VALID)] if "|" in line])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +211,49 @@ def test_one_read_only_file_system_is_told_once(tmp_path: Path, monkeypatch: pyt
     disks.probe(book, Request(environ={"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}))
     devices = {os.stat(path).st_dev for path in (tmp_path, os.getcwd())}
     assert len([fact for fact in book.facts if fact.get("read_only")]) == len(devices)
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder that one may enter but not write in, and nobody who is root: root may write everywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="memdoctor-places-", dir="/tmp"))
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    folder.chmod(0o555)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65_534)
+    yield folder
+    if root:
+        os.seteuid(0)
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def unwritable(**environ: str) -> list[tuple[str, str]]:
+    book = Notebook("disks", "here")
+    disks.probe(book, Request(environ=environ))
+    return [(str(fact.get("name")), str(fact.get("path"))) for fact in book.facts if fact.get("unwritable")]
+
+
+def test_a_folder_that_may_not_be_written_is_told_once(as_nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, free = str(as_nobody), str(as_nobody / "open")
+    monkeypatch.chdir(as_nobody)  # where the check itself is started matters to no job
+    assert unwritable(HOME=home, TMPDIR=free) == [("cache", home)]
+    assert unwritable(HOME=home, TMPDIR=home, XDG_CACHE_HOME=free, TRITON_CACHE_DIR=free) == [("tmp", home)]
+    assert unwritable(HOME=home, TMPDIR=free, XDG_CACHE_HOME=free, TRITON_CACHE_DIR=free) == [("home", home)]
+    assert unwritable(HOME=free, TMPDIR=free, TRITON_CACHE_DIR=f"{home}/triton/cache") == [("triton", home)]  # it cannot be made there
+    assert unwritable(HOME=free, TMPDIR=free) == []
+    assert unwritable(HOME=free, TMPDIR=f"{home}/none") == []  # that it is not there is told already
+
+
+def test_a_read_only_file_system_is_not_told_as_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: os.statvfs_result((*list(real(path))[:8], real(path).f_flag | os.ST_RDONLY, *list(real(path))[9:]))
+    )
+    monkeypatch.setattr(os, "access", lambda *given, **more: False)
+    assert unwritable(HOME=str(tmp_path), TMPDIR=str(tmp_path)) == []
 
 
 def test_an_empty_kernel_log_was_not_looked_at(tmp_path: Path) -> None:
