@@ -54,6 +54,18 @@ def dicts(trace: Trace, interval: int, rng: random.Random) -> Lines:
     return lines
 
 
+def columns(trace: Trace, interval: int, rng: random.Random) -> Lines:
+    """A loop whose numbers stand in columns, each padded to the width of its format."""
+    lines = []
+    for again, row in rows(trace, interval):
+        lines += [f"Resuming from /ckpt/step-{row.iteration - interval}"] if again else []
+        lines.append(
+            f"step {row.iteration:>8d} | train loss {number(row.loss, '10.4f')} | lr {row.lr:.2e} | grad norm {number(row.norm, '12.4f')} | "
+            f"{row.ms:9.2f} ms/it"
+        )
+    return lines
+
+
 def titan(trace: Trace, interval: int, rng: random.Random) -> Lines:
     lines, head, retries = [], "", 0
     for again, row in rows(trace, interval):

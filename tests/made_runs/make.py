@@ -16,7 +16,7 @@ from tests.made_runs.trace import Trace, healthy
 
 _PRINTERS: tuple[Printer, ...] = (
     megatron.megatron_2, megatron.megatron_09, megatron.megatron, megatron.megatron_deepspeed, deepspeed.deepspeed, deepspeed.pipeline,
-    bars.trainer, bars.lightning, bars.nemo_1, bars.tqdm, loops.nemo, loops.plain, loops.dicts, loops.titan,
+    bars.trainer, bars.lightning, bars.nemo_1, bars.tqdm, loops.nemo, loops.plain, loops.dicts, loops.columns, loops.titan,
 )  # fmt: skip
 SHAPES: dict[str, Printer] = {printer.__name__: printer for printer in _PRINTERS}
 EVENTS: dict[str, Callable[[random.Random, Trace, int], Expected]] = {
@@ -32,12 +32,12 @@ _MEGATRON = (*_LM, "megatron_deepspeed")
 # What a shape does not print cannot be seen in it.
 SHAPES_OF: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("healthy", "ramp", "leap", "sudden_nan", "spike", "plateau"), _ALL),
-    "after_norm": (*_MEGATRON, "deepspeed", "dicts", "titan"),
-    "after_rate": (*_MEGATRON, "deepspeed", "trainer", "tqdm", "nemo", "dicts"),
+    "after_norm": (*_MEGATRON, "deepspeed", "dicts", "columns", "titan"),
+    "after_rate": (*_MEGATRON, "deepspeed", "trainer", "tqdm", "nemo", "dicts", "columns"),
     **dict.fromkeys(("after_scale", "skipped_nan", "collapse"), (*_MEGATRON, "deepspeed")),
-    "norm_nan": (*_MEGATRON, "deepspeed", "trainer", "dicts", "titan"),
+    "norm_nan": (*_MEGATRON, "deepspeed", "trainer", "dicts", "columns", "titan"),
     **dict.fromkeys(
-        ("resume", "good_resume"), (*_MEGATRON, "deepspeed", "trainer", "lightning", "tqdm", "nemo", "plain", "dicts", "titan")
+        ("resume", "good_resume"), (*_MEGATRON, "deepspeed", "trainer", "lightning", "tqdm", "nemo", "plain", "dicts", "columns", "titan")
     ),
     "rampup": _MEGATRON,
     "experts": ("megatron_09", "megatron", "deepspeed", "plain", "dicts"),

@@ -70,7 +70,8 @@ def rows(trace: Trace, interval: int) -> Iterator[tuple[bool, Row]]:
 
 
 def number(value: float | None, form: str) -> str:
-    return "nan" if value is None or math.isnan(value) else format(value, form)
+    """As Python prints it: what is no number is padded to the width of the format, too."""
+    return format(math.nan if value is None else value, form)
 
 
 def out_of_memory(trace: Trace) -> Lines:

@@ -26,7 +26,7 @@ MOST_RANKS = 32_768  # ... of at most so many
 KEEP = 4  # lines whose text is kept from the start of a shape, and of its first bad ones
 
 _VALUE = rb"[-+]?(?:[0-9]|[Ii][Nn][Ff]|[Nn][Aa][Nn])"
-_LOSS = rb"[Ll]oss(?:_step)?[\x22']?[=:] ?[-+]?"
+_LOSS = rb"[Ll]oss(?:_step)?[\x22']?[=:] {0,16}[-+]?"
 # Gates: a segment that holds none of them is no step line, and none that stands beside one.
 GATES = (
     Gate(megatron.GATE),
@@ -34,7 +34,7 @@ GATES = (
     Gate(dashes.GATE, pattern=True),
     Gate(rb"[\x22'](?:train[_/])?loss(?:_step)?[\x22']: ", pattern=True),  # dict
     Gate(  # pipeline, print
-        rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,4}[0-9][^\r\n]{0,150}[Ll]oss[\x22']?[ :=]{1,4}" + _VALUE, pattern=True,
+        rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,16}[0-9][^\r\n]{0,150}[Ll]oss[\x22']?[ :=]{1,16}" + _VALUE, pattern=True,
     ),
     Gate(_LOSS + rb"(?:[Ii][Nn][Ff]|[Nn][Aa][Nn])", pattern=True),  # bar, where it tells trouble
 )  # fmt: skip

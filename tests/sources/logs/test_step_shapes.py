@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from memdoctor.sources.logs.step_shapes.bars import before
 from memdoctor.sources.logs.step_shapes.beside import Beside
-from memdoctor.sources.logs.steps import Series, read_step
+from memdoctor.sources.logs.steps import GATES, SAMPLED_GATES, Series, read_step
 
 GIB = 1024.0**3
 
@@ -90,6 +91,34 @@ def test_reads(raw: bytes, shape: str, values: dict[str, float]) -> None:
 )
 def test_leaves(raw: bytes) -> None:
     assert read_step(raw) is None
+
+
+PADDED = {  # one line of each shape, with its loss and its norm as formats with a width print them
+    "print": b"[titan] 2026-03-01 09:00:00,123 - root - INFO - step: %s  loss: %s  grad_norm: %s  memory: 40.00GiB(50.10%%)",
+    "bar": b"Epoch 0:  45%%|####5     | 450/1000 [05:12<06:21,  1.44s/it, step=%s, loss=%s, grad_norm=%s]",
+    "dashes": b"step:7 - train/loss:%s - train/grad_norm:%s - train/lr:1e-06",
+    "dict": b"{'step': %s, 'loss': %s, 'grad_norm': %s, 'lr': 0.0001}",
+    "pipeline": b"steps: %s loss: %s iter time (s): %s samples/sec: 12.345",
+}
+
+
+@pytest.mark.parametrize("width", [1, 4, 7, 12])
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "NaN", "2.5"])
+@pytest.mark.parametrize("shape", PADDED)
+def test_padded_numbers_are_read(shape: str, text: str, width: int) -> None:
+    padded = [each.rjust(width).encode() for each in ("7", text, text)]
+    raw = PADDED[shape] % tuple(padded[-PADDED[shape].count(b"%s") :])
+    step = read_step(raw)
+    assert step is not None, raw
+    assert (step[0], step[1]["iteration"]) == (shape, 7)
+    assert step[1]["loss"] == pytest.approx(float(text), nan_ok=True)
+    assert any(re.search(gate.text, raw) if gate.pattern else gate.text in raw for gate in (*GATES, *SAMPLED_GATES)), raw
+    if shape != "pipeline":
+        assert step[1]["grad_norm"] == pytest.approx(float(text), nan_ok=True)
+
+
+def test_a_number_far_from_its_word_is_another_one() -> None:
+    assert read_step(b"step 7  loss" + 40 * b" " + b"2.5") is None
 
 
 def test_a_total_time_is_no_step_time() -> None:

@@ -12,8 +12,8 @@ LOOK_BACK = 1_024  # bytes before a line in which its bar is looked for
 
 _BAR = lazy(rb"\| *(\d+)/(\d+) \[([\d:]+)<([\d:?]*)(?:, *([\d.]+|\?)(it/s|s/it))?")
 _EPOCH = lazy(rb"\bEpoch:? (\d+)")
-_LOSS = lazy(rb"\b(?:reduced_)?(?:train[_/ ]?)?loss(?:_step)?['\"]?[=:] ?" + extras.NUMBER, re.I)
-_STEP = lazy(rb"\b(?:global_)?step=(\d+)")
+_LOSS = lazy(rb"\b(?:reduced_)?(?:train[_/ ]?)?loss(?:_step)?['\"]?[=:] {0,16}" + extras.NUMBER, re.I)
+_STEP = lazy(rb"\b(?:global_)?step= {0,16}(\d+)")
 
 
 def read(raw: bytes) -> Step | None:

@@ -13,7 +13,7 @@ from memdoctor.sources.logs.step_shapes.numbers import Step, number
 GATE = rb"step:[0-9]{1,12} - [A-Za-z_][\w/@.()-]{0,80}:"
 
 _HEAD = lazy(rb"(?:^|[\s)\]])step:(\d{1,12}) - (?=[A-Za-z_][\w/@.()-]*:)")
-_PAIR = lazy(rb"(?:^| - )([A-Za-z_][\w/@.()-]*):(?:np\.\w+\()?([-+\w.]+)")
+_PAIR = lazy(rb"(?:^| - )([A-Za-z_][\w/@.()-]*): {0,16}(?:np\.\w+\()?([-+\w.]+)")
 KEYS: Mapping[bytes, str] = {
     b"train/loss": "loss",
     b"train/grad_norm": "grad_norm",

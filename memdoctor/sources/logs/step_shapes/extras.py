@@ -7,38 +7,39 @@ import re
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step, number
 
-NUMBER = rb"(nan|[-+]?inf(?:inity)?|[-+]?\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+GAP = rb"[ :=]{1,16}"  # between a word and its number, which formats such as ``12.4f`` pad with blanks: NaN is padded most
+NUMBER = rb"([-+]?nan|[-+]?inf(?:inity)?|[-+]?\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _SIZES = {b"k": 1024.0, b"m": 1024.0**2, b"g": 1024.0**3, b"t": 1024.0**4}
 
 _PLAIN: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
     (column, words, lazy(pattern, re.I))
     for column, words, pattern in (
-        ("grad_norm", (b"norm", b"Norm"), rb"\b(?:total[_ ]|global[_ ])?g(?:rad(?:ient)?)?[_ -]?norm\b['\"]?[ :=]{1,3}" + NUMBER),
-        ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scale\b['\"]?[ :=]{1,3}" + NUMBER),
-        ("lr", (b"lr", b"LR", b"earning"), rb"\b(?:lr|learning[_ ]rate)\b['\"]?[ :=]{1,3}\[?" + NUMBER),
-        ("skipped", (b"skipped",), rb"\bskipped\b['\"]?[ :=]{1,3}" + NUMBER),
-        ("samples", (b"consumed",), rb"\bconsumed[_ ]samples['\"]?[ :=]{1,3}" + NUMBER),
-        ("batch", (b"global_batch_size",), rb"\bglobal_batch_size['\"]?[ :=]{1,3}" + NUMBER),
-        ("rate", (b"samples",), rb"\bsamples?(?:/s(?:ec)?\b|_per_sec(?:ond)?)['\"]?[ :=]{1,3}" + NUMBER),
-        ("tokens", (b"tok", b"tps"), rb"\b(?:tps|tok(?:en)?s?(?:/s(?:ec)?\b|_per_sec(?:ond)?)\S{0,8})['\"]?[ :=]{1,3}" + NUMBER),
-        ("tflops", (b"flops", b"FLOP"), rb"\bTFLOP\S{0,12}['\"]?[ :=]{1,3}" + NUMBER),
-        ("aux", (b"balanc", b"aux"), rb"\b(?:load_balancing|aux)_loss['\"]?[ :=]{1,3}" + NUMBER),
+        ("grad_norm", (b"norm", b"Norm"), rb"\b(?:total[_ ]|global[_ ])?g(?:rad(?:ient)?)?[_ -]?norm\b['\"]?" + GAP + NUMBER),
+        ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scale\b['\"]?" + GAP + NUMBER),
+        ("lr", (b"lr", b"LR", b"earning"), rb"\b(?:lr|learning[_ ]rate)\b['\"]?" + GAP + rb"\[?" + NUMBER),
+        ("skipped", (b"skipped",), rb"\bskipped\b['\"]?" + GAP + NUMBER),
+        ("samples", (b"consumed",), rb"\bconsumed[_ ]samples['\"]?" + GAP + NUMBER),
+        ("batch", (b"global_batch_size",), rb"\bglobal_batch_size['\"]?" + GAP + NUMBER),
+        ("rate", (b"samples",), rb"\bsamples?(?:/s(?:ec)?\b|_per_sec(?:ond)?)['\"]?" + GAP + NUMBER),
+        ("tokens", (b"tok", b"tps"), rb"\b(?:tps|tok(?:en)?s?(?:/s(?:ec)?\b|_per_sec(?:ond)?)\S{0,8})['\"]?" + GAP + NUMBER),
+        ("tflops", (b"flops", b"FLOP"), rb"\bTFLOP\S{0,12}['\"]?" + GAP + NUMBER),
+        ("aux", (b"balanc", b"aux"), rb"\b(?:load_balancing|aux)_loss['\"]?" + GAP + NUMBER),
     )
 )
 # A time of one step: with a word that says so, or as time per step. A bare "time" counts only in ms: in seconds it is often the time so far.
 _TIME = lazy(
     rb"\b(?:(?:step|iter(?:ation)?|batch|train_step)[_ ]?tim(?:e|ing)(?:[_ ]per[_ ]\w{4,9})?|time[_ /](?:per[_ ])?(?:step|iter(?:ation)?|batch)|dt)"
-    rb"(?:[_ ]?(?:in )?\(?(ms|s|sec)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)?\b"
-    rb"|\btime[ :=]{1,3}" + NUMBER + rb" ?ms\b"
+    rb"(?:[_ ]?(?:in )?\(?(ms|s|sec)\)?)?['\"]?" + GAP + NUMBER + rb" ?(ms|sec|s)?\b"
+    rb"|\btime" + GAP + NUMBER + rb" ?ms\b"
     rb"|" + NUMBER + rb" ?(ms|s|sec)/(?:it|iter|iteration|step|batch)\b",
     re.I,
 )
 _DATA = lazy(
-    rb"\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)?(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER + rb" ?(ms|sec|s)\b"
-    rb"|\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)(?:[_ ]?\(?(ms|s)\)?)?['\"]?[ :=]{1,3}" + NUMBER,
+    rb"\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)?(?:[_ ]?\(?(ms|s)\)?)?['\"]?" + GAP + NUMBER + rb" ?(ms|sec|s)\b"
+    rb"|\bdata(?:[_ ]?load(?:er|ing)?)?[_ ]?(?:time|wait|fetch)(?:[_ ]?\(?(ms|s)\)?)?['\"]?" + GAP + NUMBER,
     re.I,
 )
-_MEMORY = lazy(rb"\b(?:max[_ ]?)?mem(?:ory)?(?:[_ ]?(?:allocated|used|usage|peak))?['\"]?[ :=]{1,3}" + NUMBER + rb" ?([kmgt])i?b\b", re.I)
+_MEMORY = lazy(rb"\b(?:max[_ ]?)?mem(?:ory)?(?:[_ ]?(?:allocated|used|usage|peak))?['\"]?" + GAP + NUMBER + rb" ?([kmgt])i?b\b", re.I)
 
 
 def read(raw: bytes, start: int, step: Step) -> None:

@@ -10,12 +10,12 @@ from memdoctor.sources.logs.step_shapes import extras
 from memdoctor.sources.logs.step_shapes.numbers import Step, number
 
 DEEPSPEED = lazy(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
-_PIPELINE = lazy(rb"\bsteps: (\d+) loss: (\S+)(?:.{0,200}?iter time \(s\): (\S+) samples/sec: (\S+))?")
+_PIPELINE = lazy(rb"\bsteps: {1,16}(\d+) loss: {1,16}(\S+)(?:.{0,200}?iter time \(s\): {1,16}(\S+) samples/sec: {1,16}(\S+))?")
 _DICT = lazy(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/])?loss(?:_step)?['\"]: [^{}]*\}")
-_PAIR = lazy(rb"['\"]([\w/.-]+)['\"]: ['\"]?([-+\w.]+)")
+_PAIR = lazy(rb"['\"]([\w/.-]+)['\"]: {1,16}['\"]? {0,16}([-+\w.]+)")
 _PRINT = lazy(
-    rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,4}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
-    rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?[ :=]{1,4}" + extras.NUMBER + rb"\b(?!\s*scal)",
+    rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,16}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
+    rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?" + extras.GAP + extras.NUMBER + rb"\b(?!\s*scal)",
     re.I,
 )
 _COUNTS = (b"epoch", b"step", b"global_step", b"iteration", b"learning_rate", b"lr")
