@@ -1,7 +1,8 @@
 """Allocation arithmetic: which tensor of this model, at this layout, has the size of the allocation that failed.
 
 An OOM names the bytes it asked for. Where the log dumps its arguments, the sizes of all tensors are known, and an equal one names the
-culprit better than any traceback. A size that fits none, or too many, stays unexplained: nothing is guessed.
+culprit better than any traceback. A size that fits none, or too many, stays unexplained: nothing is guessed. That it fits none is said, too: then
+it is no tensor of the model as the arguments tell it (a workspace, a joined or padded copy, a batch of another size).
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ _GATHERED = ("forward", "output_layer", "attention", "eval", "generate")  # wher
 
 
 def name_allocations(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
-    """``facts`` with each ``cuda.oom`` told which tensor it is (fields tensor, tensor_place, shape_text), and the facts ``allocation.match``."""
+    """``facts`` with each ``cuda.oom`` told which tensor it is (fields tensor, tensor_place, shape_text), and the facts ``allocation.match``.
+
+    Where no tensor has the size, shape_text says so.
+    """
     by_attempt: dict[int, tuple[Shapes, list[Tensor]] | None] = {}
     result, matches = [], []
     for fact in facts:
@@ -52,7 +56,7 @@ def name_allocations(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
                 from memdoctor.memory.explain import explain
 
                 found = explain(tried, known[1], _places(fact.fields.get("site"), known[0]))
-                told = _told(tried, found)
+                told = _told(tried, found) if found else _unlike_all(tried, fact.fields.get("site"), *known)
                 fact = replace(fact, fields={**fact.fields, **told})
                 matches.append(_match(fact, tried, found))
         result.append(fact)
@@ -76,15 +80,30 @@ def _places(site: Any, shapes: Shapes) -> tuple[str, ...] | None:
 
 
 def _told(tried: int, found: Sequence[Tensor]) -> dict[str, Any]:
-    """The fields that the OOM gets; none where it stays unexplained."""
-    if not found:
-        return {}
+    """The fields that the OOM gets where it is explained."""
     told: dict[str, Any] = {"shape_text": shape_text(tried, found)}
     if len(found) == 1:
         told["tensor"] = found[0].name
     if len({tensor.where for tensor in found}) == 1:
         told["tensor_place"] = found[0].where
     return told
+
+
+def _unlike_all(tried: int, site: Any, shapes: Shapes, known: Sequence[Tensor]) -> dict[str, Any]:
+    """The fields of one that is not: none where sizes are missing, and where the size tells nothing or fits too much."""
+    from memdoctor.memory.explain import fits_none
+    from memdoctor.memory.tensor import PLACES
+    from memdoctor.memory.tensors import sizes_known
+
+    model, places = shapes.model, _places(site, shapes)
+    if model is None:
+        return {}
+    for where, said in ((PLACES, ""), (places, f" that are made there ({site})")):
+        if where is not None and sizes_known(model, shapes.layout, where) and fits_none(tried, known, where):
+            routed = "; what experts get depends on the router" if model.experts and "moe" in where else ""
+            size = units.format_size(tried)
+            return {"shape_text": f"the failing allocation of {size} fits none of the model's tensors{said} at this layout{routed}"}
+    return {}
 
 
 def shape_text(tried: int, found: Sequence[Tensor]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from memdoctor.memory.tensor import LARGE, PLACES, Tensor, requested
+from memdoctor.memory.tensor import LARGE, MIDDLE, PLACES, Tensor, requested
 
 MOST_NAMES = 2  # a size that fits more tensors than this tells nothing
 ANYWHERE = tuple(place for place in PLACES if place != "generation")
@@ -33,3 +33,11 @@ def explain(tried: int, tensors: Iterable[Tensor], places: Collection[str] | Non
         if tensor.where in (ANYWHERE if places is None else places) and fits(tensor, tried):
             names.setdefault(tensor.name, tensor)
     return tuple(names.values()) if len(names) <= MOST_NAMES else ()
+
+
+def fits_none(tried: int, tensors: Iterable[Tensor], places: Collection[str] = PLACES) -> bool:
+    """True where ``tried`` bytes are the size of none of the ``tensors`` that are made in ``places``.
+
+    False where the size tells nothing: PyTorch asks for whole segments of ``MIDDLE`` and less for small tensors of any size.
+    """
+    return tried > MIDDLE and not any(tensor.where in places and fits(tensor, tried) for tensor in tensors)

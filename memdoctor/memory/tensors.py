@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from memdoctor.memory.layout import Layout
 from memdoctor.memory.model import Model
 from memdoctor.memory.tensor import Tensor
@@ -9,6 +11,8 @@ from memdoctor.memory.tensors_activations import activations
 from memdoctor.memory.tensors_moe import moe
 from memdoctor.memory.tensors_states import states
 from memdoctor.memory.tensors_zero import zero
+
+STATES = frozenset({"weights", "gradients", "optimizer", "communication"})  # places whose tensors the parameters alone decide
 
 
 def tensors(model: Model | None, layout: Layout) -> list[Tensor]:
@@ -23,3 +27,13 @@ def tensors(model: Model | None, layout: Layout) -> list[Tensor]:
         if tensor.bytes > 0:
             unique.setdefault((tensor.name, tensor.bytes), tensor)
     return list(unique.values())
+
+
+def sizes_known(model: Model, layout: Layout, places: Collection[str]) -> bool:
+    """True where no tensor of ``places`` is left out for a size that nothing tells: then what is not among ``tensors`` is none of the model's.
+
+    Of multi-head latent attention the weights are counted, but not what it makes of them.
+    """
+    width = model.moe_ffn if model.experts and not model.has_dense else model.ffn
+    states = all((model.layers, model.vocab, model.query, model.qkv, width))
+    return states and (STATES.issuperset(places) or all((model.seq, layout.micro_batch, model.attention_parameters is None)))
