@@ -29,7 +29,7 @@ def deepspeed(trace: Trace, interval: int, rng: random.Random) -> Lines:
         rate = batch / (row.ms - row.data) * 1000  # its timer stands still between two steps
         lines.append(
             f"{head}[timer.py:264:stop] epoch=0/micro_step={row.iteration}/global_step={row.iteration}, RunningAvgSamplesPerSec={rate:.4f}, "
-            f"CurrSamplesPerSec={rate}, MemAllocated={row.memory / GIB:.2f}GB, MaxMemAllocated={row.memory * 1.1 / GIB:.2f}GB"
+            f"CurrSamplesPerSec={rate}, MemAllocated={row.memory / GIB:.2f}GB, MaxMemAllocated={row.peak / GIB:.2f}GB"
         )
         if breakdown:
             busy = row.ms - row.data - row.optimizer

@@ -15,7 +15,7 @@ CLOSE = 0.1  # of the way to a full card by which its iteration may be off
 
 @dataclass(frozen=True)
 class Line:
-    """Memory that is ``base`` bytes up to iteration ``start`` and grows by ``slope`` from there on."""
+    """Memory whose peak is ``base`` bytes up to iteration ``start`` and grows by ``slope`` from there on."""
 
     start: int
     base: float

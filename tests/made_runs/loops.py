@@ -75,14 +75,15 @@ def titan(trace: Trace, interval: int, rng: random.Random) -> Lines:
                 f"{head}Starting job: Llama 3 8B training",
                 f"{head}Loading the checkpoint from /ckpt/step-{row.iteration - interval}.",
             ]
-        share = 100 * row.memory / trace.capacity
+        most = max(trace.memory[row.first : row.last]) + trace.rise  # its count begins anew with each line
+        share = 100 * most / trace.capacity
         lines.append(
-            f"{head}step: {row.iteration:2}  loss: {number(row.loss, '7.4f')}  grad_norm: {number(row.norm, '7.4f')}  memory: {row.memory / GIB:5.2f}GiB({share:.2f}%)  "
+            f"{head}step: {row.iteration:2}  loss: {number(row.loss, '7.4f')}  grad_norm: {number(row.norm, '7.4f')}  memory: {most / GIB:5.2f}GiB({share:.2f}%)  "
             f"tps: {round(8192 * 1000 / row.ms):,}  tflops: {3e5 / row.ms:,.2f}  mfu: 30.00%"
         )
         lines += [f"{head}Saving the checkpoint (or staging if async is enabled)." for name in row.beats if name == "checkpoint"]
         lines += [
-            f"{head}validate step: {row.iteration:2}  loss: {row.loss * 1.02:7.4f}  memory: {row.memory / GIB:5.2f}GiB({share:.2f}%)  tps: 9,321"
+            f"{head}validate step: {row.iteration:2}  loss: {row.loss * 1.02:7.4f}  memory: {most / GIB:5.2f}GiB({share:.2f}%)  tps: 9,321"
             for name in row.beats
             if name == "evaluation"
         ]

@@ -122,7 +122,7 @@ class Megatron:
         return told
 
     def _memory(self, row: Row) -> Lines:
-        held, most = row.memory / 1024**2, max(row.memory, self.trace.memory[1]) * 1.05 / 1024**2
+        held, most = row.memory / 1024**2, row.peak / 1024**2
         form = "" if self.number < 4 else ".2f"
         return [
             f"[Rank {rank}] (after {row.iteration} iterations) memory (MB) | allocated: {held * share:{form}} | "

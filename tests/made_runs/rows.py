@@ -25,6 +25,7 @@ class Row:
         self.data = mean(trace.data[first:last])
         self.optimizer = mean(trace.optimizer[first:last])
         self.lr, self.scale, self.memory = trace.lr[last - 1], trace.scale[last - 1], trace.memory[last - 1]
+        self.peak = max(trace.memory[:last]) + trace.rise
 
     @property
     def mean_loss(self) -> float | None:

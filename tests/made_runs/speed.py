@@ -76,11 +76,12 @@ def growth(rng: random.Random, trace: Trace, interval: int) -> Expected:
     at = middle(rng, trace, 0.05, 0.4)
     trace.grows = True
     base, trace.oom = trace.memory[-1], rng.random() < 0.5
-    goal = trace.capacity * 0.97 if trace.oom else base + (trace.capacity * 0.95 - base) * rng.uniform(0.3, 0.9)
+    room = trace.capacity * 0.95 - trace.rise - base
+    goal = trace.capacity * 0.97 - trace.rise if trace.oom else base + room * rng.uniform(0.3, 0.9)
     slope = (goal - base) / (len(trace.memory) - at)
     for i in range(at, len(trace.memory)):
         trace.memory[i] += slope * (i - at)
-    return Expected(frozenset({"oom.growth"}), onset=at + 1, ramp=len(trace.memory) - at, grows=Line(at + 1, base, slope))
+    return Expected(frozenset({"oom.growth"}), onset=at + 1, ramp=len(trace.memory) - at, grows=Line(at + 1, base + trace.rise, slope))
 
 
 def loader(rng: random.Random, trace: Trace, interval: int) -> Expected:

@@ -29,6 +29,7 @@ class Trace:
     batch: list[int]  # samples of a step; empty where it is the same throughout
     restart: int | None = None  # index of the first step after a resume
     capacity: float = 80 * GIB
+    rise: float = 0.0  # bytes by which a step rises above what is allocated after it
     flushes: set[int] = field(default_factory=set)  # indices of steps with an allocator's cache flush
     beats: dict[int, str] = field(default_factory=dict)  # what else was done in the step at an index: evaluation, checkpoint
     arguments: dict[str, object] = field(default_factory=dict)  # what Megatron-LM dumps of its arguments, beside its usual ones
@@ -56,7 +57,7 @@ def healthy(rng: random.Random, steps: int) -> Trace:
     aux = _balance(rng, steps) if rng.random() < 0.2 else []
     return Trace(
         loss, norm, lr, [1.0] * steps, [False] * steps, ms, [value * waiting for value in ms], [value * update for value in ms], memory, aux,
-        list(range(1, steps + 1)), [], beats=_told(rng, steps) if rng.random() < 0.3 else {},
+        list(range(1, steps + 1)), [], rise=random.Random(held).uniform(0.0, 0.3) * min(held, 80 * GIB - held), beats=_told(rng, steps) if rng.random() < 0.3 else {},
     )  # fmt: skip
 
 

@@ -147,11 +147,12 @@ def _memory(tell: Teller, facts: Sequence[Fact], capacity: float | None, result:
     found = []
     told = readings(tell.steps)
     most = max((max(each.values) for each in told if each.name != "host"), default=0.0)
+    held = max((each.held for each in told), default=0.0)
     for each in told:
         if each.name == "host":  # nobody can guess how much a machine has
             grown = growth.growth(each.times, each.values, each.whole, math.inf)
         else:
-            grown = growth.growth(each.times, each.values, capacity or each.whole, most)
+            grown = growth.growth(each.times, each.values, capacity or each.whole, most, each.peaks, held)
         if grown is not None:
             found.append((each, grown))
     if found:  # the rank that will be full first

@@ -7,7 +7,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import MutableSequence, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from memdoctor.derive.series.robust import median
 from memdoctor.derive.steps import Steps
@@ -17,13 +17,18 @@ _SHARE = re.compile(r"\bmemory: +(?P<held>[\d.]+) ?GiB ?\((?P<percent>[\d.]+)%\)
 KINDS = ("allocated", "reserved", "device", "host")  # the first that is told counts: what is reserved also holds what was freed
 
 
+PEAKS = {"allocated": "max_allocated", "reserved": "max_reserved"}  # what tells how high a kind rose within the steps so far
+IN_USE = ("allocated", "max_allocated", "reserved", "max_reserved", "device")  # what a card has at least
+
+
 LEAST_SHARE = 5.0  # percent: of a smaller one the digits that are printed do not tell the whole
 
 
 @record
 class Readings:
     """``times`` are iterations, ``values`` bytes, ``lines`` numbers of lines; ``rank`` is None where the line names none; ``whole`` are the
-    bytes that there are in all, None where nothing tells."""
+    bytes that there are in all, None where nothing tells. ``peaks``: the most up to each reading, NaN where untold; the readings themselves
+    are those between two steps. ``held``: the most bytes of the card that were in use at once, by any count."""
 
     path: str
     name: str
@@ -32,6 +37,8 @@ class Readings:
     values: MutableSequence[float]
     lines: MutableSequence[int]
     whole: float | None = None
+    peaks: MutableSequence[float] = field(default_factory=lambda: array("d"))
+    held: float = 0.0
 
 
 def readings(steps: Steps) -> list[Readings]:
@@ -67,7 +74,7 @@ def _own(steps: Steps) -> Readings:
             found.times.append(iterations[row])
             found.values.append(value)
             found.lines.append(int(lines[row]))
-    return replace(found, whole=_whole(steps.series.text(found.lines[-1]))) if found.lines else found
+    return replace(found, whole=_whole(steps.series.text(found.lines[-1])), held=max(found.values)) if found.lines else found
 
 
 def _empty(steps: Steps, name: str, rank: int | None) -> Readings:
@@ -81,7 +88,9 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
     ranks = column("rank") if "rank" in spoken else None
     iterations = column("iteration") if "iteration" in spoken else None
     kinds = [kind for kind in ("allocated", "reserved", "device") if kind in spoken][:1] + [kind for kind in ("host",) if kind in spoken]
-    lines, own = steps.lines, steps.column("iteration")
+    peaks = {kind: column(name) for kind, name in PEAKS.items() if name in spoken}
+    in_use = [column(name) for name in IN_USE if name in spoken]
+    lines, own, held = steps.lines, steps.column("iteration"), dict[int | None, float]()
     result: dict[tuple[str, int | None], Readings] = {}
     for row in range(len(table)):  # type: ignore[arg-type]
         line = int(numbers[row])
@@ -94,6 +103,7 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
                 continue
             time = own[place]
         rank = int(ranks[row]) if ranks is not None and not math.isnan(ranks[row]) else steps.file.rank
+        held[rank] = max([held.get(rank, 0.0), *(used[row] for used in in_use if math.isfinite(used[row]))])
         for kind in kinds:
             value = column(kind)[row]
             if math.isfinite(value):
@@ -101,8 +111,12 @@ def _of_table(steps: Steps, table: object, first: int, last: int) -> list[Readin
                 each.times.append(time)
                 each.values.append(value)
                 each.lines.append(line)
+                each.peaks.append(peaks[kind][row] if kind in peaks else math.nan)
     whole = [value for value in column("whole") if math.isfinite(value)] if "whole" in spoken else []
-    return [replace(each, whole=median(whole)) if whole and each.name == "host" else each for each in result.values()]
+    return [
+        replace(each, whole=median(whole) if whole else None) if each.name == "host" else replace(each, held=held[each.rank])
+        for each in result.values()
+    ]
 
 
 def by_step(readings: Sequence[Readings]) -> dict[float, float]:

@@ -105,7 +105,7 @@ class Teller:
         """``end``: the OOM that it came to; the two are one event."""
         fields = {
             "name": each.name, "iteration": found.onset, "first": found.first, "last": found.last, "per_step": found.per_step,
-            "capacity": found.capacity or None, "assumed": found.assumed, "full_iteration": found.full, "oom": end is not None,
+            "capacity": found.capacity or None, "peak": found.peak, "assumed": found.assumed, "full_iteration": found.full, "oom": end is not None,
         }  # fmt: skip
         return self._at_line("series.growth", each.lines[found.place], fields, "" if end is None else end.event, each.rank)
 
@@ -142,6 +142,6 @@ class Teller:
     @staticmethod
     def _typed(name: str, value: Any) -> Any:
         whole = name in (*PRINTED, "period", "steps", "ramp", "full_iteration") or (
-            name in ("first", "last", "capacity", "per_step") and isinstance(value, float) and value > 1e4
+            name in ("first", "last", "capacity", "peak", "per_step") and isinstance(value, float) and value > 1e4
         )
         return round(value) if whole and isinstance(value, float) and math.isfinite(value) else value

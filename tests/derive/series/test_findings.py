@@ -174,6 +174,36 @@ def test_the_card_is_guessed_where_nothing_tells() -> None:
     assert found.capacity == 32 * GIB in CARDS
 
 
+def test_the_peak_of_a_step_says_when_a_card_is_full() -> None:
+    times, values = [float(place) for place in range(100)], [38 * GIB + place * 0.1 * GIB for place in range(100)]
+    peaks = [value + 10 * GIB for value in values]
+    found = growth(times, values, None, max(values), peaks, 60 * GIB)
+    assert found is not None
+    assert found.capacity == 64 * GIB
+    assert found.peak == pytest.approx(57.8 * GIB, rel=0.01)
+    assert found.full == pytest.approx(99 + (64 - 57.9) / 0.1)
+    exact = growth(times, values, 60 * GIB, max(values), peaks, 60 * GIB)
+    assert exact is not None
+    assert exact.full == pytest.approx(99 + (60 - 57.9) / 0.1)
+
+
+def test_a_peak_of_long_ago_bounds_the_card_alone() -> None:
+    """A load or the first step once took more; the steps that grow now stay below that."""
+    values = [38 * GIB + place * 0.1 * GIB for place in range(100)]
+    found = growth([float(place) for place in range(100)], values, None, max(values), [70 * GIB] * 100, 70 * GIB)
+    assert found is not None
+    assert found.peak is None
+    assert found.capacity == 80 * GIB
+    assert found.full == pytest.approx(99 + (80 - 47.9) / 0.1)
+
+
+def test_a_card_that_is_in_use_to_the_brim_is_no_larger_one() -> None:
+    values = [38 * GIB + place * 0.1 * GIB for place in range(100)]
+    found = growth([float(place) for place in range(100)], values, None, max(values), [value + GIB for value in values], 79.2 * GIB)
+    assert found is not None
+    assert found.capacity == 80 * GIB
+
+
 @pytest.mark.parametrize(
     "shape",
     [
