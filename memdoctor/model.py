@@ -5,8 +5,9 @@ All types are frozen. Sizes are bytes, durations seconds, ranks global unless a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal
 
 from memdoctor.records import record
@@ -350,6 +351,21 @@ class StepMark:
     epoch: float | None
 
 
+class Marks(tuple[StepMark, ...]):
+    """Step lines in reading order, also by rank."""
+
+    @cached_property
+    def _by_rank(self) -> dict[int | None, list[StepMark]]:
+        found: dict[int | None, list[StepMark]] = {}
+        for mark in self:
+            found.setdefault(mark.rank, []).append(mark)
+        return found
+
+    def of_rank(self, rank: int | None) -> Sequence[StepMark]:
+        """Those of one rank; none where it is not known."""
+        return self._by_rank.get(rank, ()) if rank is not None else ()
+
+
 @record
 class AttemptInfo:
     """One attempt of the job. ``debris_of``: the attempt whose leavings (a taken port, a dead store) alone made this one fail."""
@@ -357,7 +373,7 @@ class AttemptInfo:
     number: int
     status: Ended
     debris_of: int | None = None
-    steps: tuple[StepMark, ...] = ()
+    steps: Marks = Marks()
 
 
 @record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memdoctor.model import Ended, Fact, FileRead, Origin, StepMark
+from memdoctor.model import Ended, Fact, FileRead, Marks, Origin
 
 RUNNING = 120.0  # seconds since the file changed within which a log without an end counts as one of a live job
 HUNG = 120.0  # seconds from the word that the work is done to a signal that ended a job which did not come to its end by itself
@@ -40,7 +40,7 @@ _FATAL = (
 )
 
 
-def how_it_ended(facts: Sequence[Fact], steps: Sequence[StepMark], files: Sequence[FileRead], *, last: bool) -> tuple[Ended, Fact | None]:
+def how_it_ended(facts: Sequence[Fact], steps: Marks, files: Sequence[FileRead], *, last: bool) -> tuple[Ended, Fact | None]:
     """Status of one attempt, and the fact that shows it best (None where nothing does).
 
     ``facts`` and ``steps`` are the attempt's; ``last`` tells whether a later attempt exists.
@@ -169,9 +169,9 @@ def _before(first: Fact, second: Fact) -> bool:
     return first.seq <= second.seq
 
 
-def _progress_after(fact: Fact, steps: Sequence[StepMark]) -> bool:
+def _progress_after(fact: Fact, steps: Marks) -> bool:
     """Two step lines or more after the fact: the job went on."""
-    own = [step for step in steps if step.rank == fact.rank] if fact.rank is not None else []
+    own = steps.of_rank(fact.rank)
     later = 0
     for step in own or steps:
         if fact.time is not None and step.epoch is not None:

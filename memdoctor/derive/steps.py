@@ -12,6 +12,7 @@ from typing import Any
 from memdoctor.model import FileRead, StepMark
 
 HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
+FEW = 8  # where there are very many logs
 NEAR = 50  # lines before the first of an attempt in which what stands beside it may be
 BARS = 0.8  # share of lines with a progress bar before them from which on its count is the iteration
 
@@ -106,10 +107,13 @@ class Steps:
             if first <= line <= last
         ]
 
-    def marks(self, rank: int | None) -> list[StepMark]:
+    def marks(self, rank: int | None, *, few: bool = False) -> list[StepMark]:
+        """Signs of progress; ``few``: the first and the last alone."""
         count, lines, iterations, epochs = len(self), self.lines, self.column("iteration"), self.epochs
         chosen: Sequence[int] = range(count)
-        if count > HEAD + TAIL:
+        if few and count > FEW:
+            chosen = [*range(FEW // 2), *range(count - FEW // 2, count)]
+        elif count > HEAD + TAIL:
             stride = max(1, (count - HEAD - TAIL) // BETWEEN)
             chosen = sorted({*range(HEAD), *range(0, count, stride), *range(count - TAIL, count)})
         path, seq = self.file.path, self.series.seq

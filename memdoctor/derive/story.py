@@ -13,7 +13,7 @@ from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
 from memdoctor.derive.steps import steps_of
-from memdoctor.model import AttemptInfo, Ended, Fact, FileRead, LogFacts, Origin, Run, Skip, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Ended, Fact, FileRead, LogFacts, Marks, Origin, Run, Skip, StepMark, Timeline
 from memdoctor.records import record
 
 BALANCE = ("rank.memory", "rank.parameters", "timer", "rank.speed", "pipeline.wait")  # kinds that tell how even the ranks are
@@ -50,8 +50,11 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     for attempt in range(1, attempts + 1):
         own = [fact for fact in facts if fact.attempt == attempt]
         parts = steps.get(attempt, [])
-        marks: list[StepMark] = sorted(
-            (mark for part in parts for mark in (*part.marks(part.file.rank), *part.own_marks())), key=lambda mark: mark.seq
+        few = len(parts) > EACH
+        marks = Marks(
+            sorted(
+                (mark for part in parts for mark in (*part.marks(part.file.rank, few=few), *part.own_marks())), key=lambda mark: mark.seq
+            )
         )
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
@@ -59,7 +62,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         derived.extend(_hangs(own, facts, files, marks))
         derived.extend(_nccl(own, marks, status, facts, files, attempt == attempts))
         derived.extend(_live(own))
-        infos.append(AttemptInfo(attempt, status, debris, tuple(marks)))
+        infos.append(AttemptInfo(attempt, status, debris, marks))
         if files:
             derived.append(ended_fact(attempt, status, shown_by, files))
         for number, part in enumerate(parts):

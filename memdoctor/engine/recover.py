@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from memdoctor.engine.cases import Case
 from memdoctor.engine.onset import ONE_FILE, SKEW, has_zone
 from memdoctor.engine.tiers import matches
-from memdoctor.model import AttemptInfo, Fact, StepMark
+from memdoctor.model import AttemptInfo, Fact, Marks, StepMark
 
 _OF_PROGRESS = ("watchdog.working",)  # kinds that tell of the progress of one rank beside others that ended: it is no recovery
 
@@ -29,12 +29,12 @@ def settle_recovered(case: Case, info: AttemptInfo | None) -> None:
         case.facts = [fact for fact in case.facts if fact not in over]
 
 
-def progress_after(fact: Fact, steps: Sequence[StepMark]) -> bool:
+def progress_after(fact: Fact, steps: Marks) -> bool:
     """True where two step lines with a growing iteration follow ``fact``: of its own rank where that rank prints any, else of the job.
 
     One line proves nothing: the rank that prints may be a step behind the one that failed.
     """
-    own = [mark for mark in steps if mark.rank == fact.rank] if fact.rank is not None else []
+    own = steps.of_rank(fact.rank)
     files: dict[str, list[StepMark]] = {}
     for mark in own or steps:
         if _follows(mark, fact):

@@ -9,7 +9,7 @@ import pytest
 from memdoctor.derive.attempts import number_attempts, recount
 from memdoctor.derive.endings import how_it_ended, is_debris
 from memdoctor.derive.placement import place, ranks_seen
-from memdoctor.model import Fact, FileRead, Origin, Stamp, StepMark
+from memdoctor.model import Fact, FileRead, Marks, Origin, Stamp, StepMark
 
 
 def fact(
@@ -82,7 +82,7 @@ class TestAttempts:
 
 class TestEndings:
     def end(self, *facts: Fact, steps: tuple[StepMark, ...] = (), last: bool = True, **more: Any) -> str:
-        return how_it_ended(facts, steps, [read(**more)], last=last)[0]
+        return how_it_ended(facts, Marks(steps), [read(**more)], last=last)[0]
 
     def test_a_worker_that_exits_with_a_code_failed(self) -> None:
         assert self.end(fact("process.exit", name="failed", exitcode=1)) == "failed"

@@ -17,7 +17,7 @@ import pytest
 from memdoctor.engine.judge import Finding
 from memdoctor.engine.relate import Related, relate
 from memdoctor.engine.schema import Explains, Leaf, Rule
-from memdoctor.model import AttemptInfo, Confidence, Fact, Origin, Run, Severity, Stamp, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Confidence, Fact, Marks, Origin, Run, Severity, Stamp, StepMark, Timeline
 
 TEN = datetime(2025, 3, 1, 10, tzinfo=UTC).timestamp()
 
@@ -139,7 +139,7 @@ def steps(
 
 
 def failed(*marks: StepMark, status: Any = "failed") -> Timeline:
-    return Timeline((AttemptInfo(1, status, None, marks),))
+    return Timeline((AttemptInfo(1, status, None, Marks(marks)),))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from memdoctor.engine.relate import relate
 from memdoctor.engine.schema import Explains, Leaf, Rule
 from memdoctor.engine.tiers import load_tiers, matches
 from memdoctor.errors import RuleError
-from memdoctor.model import AttemptInfo, Fact, Origin, Run, Stamp, StepMark, Timeline
+from memdoctor.model import AttemptInfo, Fact, Marks, Origin, Run, Stamp, StepMark, Timeline
 from memdoctor.resources import rules_dir
 
 CAUSES = sorted(yaml.safe_load((rules_dir() / "tables" / "causes.yaml").read_text(encoding="utf-8"))["causes"])
@@ -255,7 +255,7 @@ def some_findings(draw: st.DrawFn) -> list[Finding]:
 def test_what_holds_for_any_findings(findings: list[Finding], statuses: list[Any], debris: bool, marks: list[int]) -> None:
     steps = tuple(StepMark(seq, "a.log", None, seq, None) for seq in marks)
     timeline = Timeline(
-        tuple(AttemptInfo(number, status, 1 if debris and number == 2 else None, steps) for number, status in enumerate(statuses, 1))
+        tuple(AttemptInfo(number, status, 1 if debris and number == 2 else None, Marks(steps)) for number, status in enumerate(statuses, 1))
     )
     related = relate(findings, run=Run(attempts=max(1, len(statuses))), timeline=timeline)
     assert relate(findings[::-1], run=Run(attempts=max(1, len(statuses))), timeline=timeline) == related

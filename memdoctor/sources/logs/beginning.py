@@ -7,9 +7,10 @@ from functools import cached_property
 from memdoctor.model import Stamp
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.prefixes import Prefixes
-from memdoctor.sources.logs.sampling import MANY, head
+from memdoctor.sources.logs.sampling import HEAD, MANY, head
 from memdoctor.sources.logs.stamps import first_stamp
 
+NAMELESS = 16  # times as many logs are worth as many lines, where no name tells the rank: their lines must
 SAMPLE_BYTES = 65_536  # read of a log for it
 
 
@@ -29,7 +30,7 @@ class Beginning:
     def read(self, data: bytes, mtime: float | None) -> None:
         """``data`` is the first chunk; ``mtime`` bounds the years of stamps that lack one (seconds since 1970)."""
         end, most = 0, min(len(data), SAMPLE_BYTES)
-        for _ in range(head(self._logs)):
+        for _ in range(head(self._logs) if self.ranks else min(HEAD, head(max(1, self._logs // NAMELESS)))):
             end = data.find(b"\n", end, most) + 1
             if not end:
                 end = most

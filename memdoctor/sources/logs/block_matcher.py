@@ -66,14 +66,31 @@ def _noting(found: list[tuple[int, int]]) -> Callable[[int, int, int, int, Any],
     return note
 
 
-def _database(gates: Mapping[int, Gate]) -> Any:
-    """The gates compiled, from the user's cache where they are there. Raises Unavailable."""
+class Presence:
+    """Which of the gates ``numbers`` are in some data, wherever they are. Raises Unavailable."""
+
+    def __init__(self, gates: Sequence[Gate], numbers: Collection[int]) -> None:
+        self._found: set[int] = set()
+        self._database = _database({number: gate for number, gate in enumerate(gates) if number in numbers}, once=True)
+
+    def __call__(self, data: bytes) -> frozenset[int]:
+        self._found.clear()
+        self._database.scan(data, match_event_handler=self._note)
+        return frozenset(self._found)
+
+    def _note(self, number: int, _start: int, _end: int, _flags: int, _context: Any) -> None:
+        self._found.add(number)
+
+
+def _database(gates: Mapping[int, Gate], *, once: bool = False) -> Any:
+    """The gates compiled, from the user's cache where they are there; ``once``: each is told of once. Raises Unavailable."""
     try:
         import hyperscan
     except ImportError as error:
         raise Unavailable(str(error)) from error
     expressions = [gate.text if gate.pattern else re.escape(gate.text) for gate in gates.values()]
-    state = _state(getattr(hyperscan, "__version__", ""), [*gates], expressions)
+    flag = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
+    state = _state(f"{getattr(hyperscan, '__version__', '')} {flag}", [*gates], expressions)
     kept_data = kept.get_bytes("gates", state)
     if kept_data is not None:
         with contextlib.suppress(hyperscan.error):  # of another processor, say
@@ -86,7 +103,7 @@ def _database(gates: Mapping[int, Gate]) -> Any:
             expressions=expressions,
             ids=[*gates],
             elements=len(expressions),
-            flags=[0] * len(expressions),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
+            flags=[flag] * len(expressions),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
         )
         kept.put_bytes("gates", state, hyperscan.dumpb(database))
     except hyperscan.error as error:

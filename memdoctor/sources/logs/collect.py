@@ -9,6 +9,7 @@ from memdoctor.errors import InputError
 from memdoctor.model import FileRead, InputFile, LogFacts, Signal, Skip
 from memdoctor.sources.logs.inputs import sort_out
 from memdoctor.sources.logs.one_log import Engine, LogReader, in_turn
+from memdoctor.sources.logs.rare import rare
 from memdoctor.sources.logs.store import Store
 
 NAMED = 5  # inputs named in an error that is about all of them
@@ -27,14 +28,18 @@ def read_logs(
     inputs: list[InputFile] = []
     read: list[FileRead] = []
     unread: list[Skip] = []
-    with closing(engine(LogReader(signals, len(named.logs)), list(enumerate(named.logs)), on_bytes)) as outcomes:
-        for outcome in outcomes:
-            store.join(outcome.store)
-            if outcome.skip is not None:
-                unread.append(outcome.skip)
-            if outcome.input is not None and outcome.read is not None:
-                inputs.append(outcome.input)
-                read.append(outcome.read)
+    reader, logs = LogReader(signals, len(named.logs)), list(enumerate(named.logs))
+    with closing(engine(reader, logs, on_bytes)) as engaged:
+        outcomes = list(engaged)
+    for number in rare(outcomes, logs, reader):
+        outcomes[number] = reader(logs[number])
+    for outcome in outcomes:
+        store.join(outcome.store)
+        if outcome.skip is not None:
+            unread.append(outcome.skip)
+        if outcome.input is not None and outcome.read is not None:
+            inputs.append(outcome.input)
+            read.append(outcome.read)
     if not inputs and not named.dumps:
         said = "; ".join(f"{skip.source}: {skip.reason}" for skip in [*skips, *unread][:NAMED])
         raise InputError(f"no log could be read: {said}" if said else "nothing to read: name a log file, a folder, or - for standard input")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from memdoctor import catalog
 from memdoctor.model import Signal, signal_head
 from memdoctor.records import record
 from memdoctor.shelf import Shelf
 from memdoctor.sources.logs import nccl_gates, steps
-from memdoctor.sources.logs.choosing import GrowingMatcher
+from memdoctor.sources.logs.choosing import GrowingMatcher, presence
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.sampling import NUMBERS, Gates
 from memdoctor.sources.logs.step_shapes import beside
@@ -79,8 +80,8 @@ class SignalIndex:
         own = {gate for gate, opened in gates.items() if any(heads[number][0] in OWN for number in opened)}
         of_a_rank = frozenset(number for number in self.sampled if self.gates[number] in _OF_A_RANK or self.gates[number] in own)
         nccl = frozenset(number for number in self.sampled if self.gates[number] in _NCCL)
-        self._many = Gates(self.sampled, of_a_rank | nccl, nccl, self.beside)
-        self._very_many = Gates(self.sampled, of_a_rank, nccl, self.beside)
+        self._many = Gates(self.sampled, of_a_rank | nccl, self.beside)
+        self._very_many = Gates(self.sampled, of_a_rank, self.beside)
         self._sampled = sampled
         self.matcher = GrowingMatcher(self.gates)
         self._signals = signals
@@ -90,6 +91,11 @@ class SignalIndex:
     def sampling(self, logs: int) -> Gates:
         """What of so many logs is looked through for sampled gates. Of very many the paths of NCCL's channels are a sample, too."""
         return self._very_many if logs > MOST_PATHS else self._many
+
+    @cached_property
+    def present(self) -> Callable[[bytes], frozenset[int]]:
+        """Which of the sampled gates are in some data."""
+        return presence(self.gates, self.sampled - self.beside)
 
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from memdoctor.model import FileRead, InputFile, Signal, Skip
@@ -12,6 +13,7 @@ from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.plain import SOME, PlainLogs
 from memdoctor.sources.logs.reading import Reader
+from memdoctor.sources.logs.sampling import NOTHING, of_the_sample
 from memdoctor.sources.logs.scan import FileScan
 from memdoctor.sources.logs.step_batches import Known
 from memdoctor.sources.logs.store import Store
@@ -22,15 +24,18 @@ Numbered = tuple[int, LogFile]  # a log, and its place in the reading order
 
 @entity
 class Outcome:
-    """What one log yielded. ``skip`` says why reading stopped early; without an ``input`` nothing could be read."""
+    """What one log yielded. ``skip`` says why reading stopped early; without an ``input`` nothing could be read.
+
+    Of lines of which a sample is enough: ``met`` are the gates of those that were read, ``unread`` of those that were not, in this log or in one
+    of those that were looked through together with it.
+    """
 
     store: Store
     skip: Skip | None
     input: InputFile | None = None
     read: FileRead | None = None
-
-
-FIRST = 4  # logs that are looked through together as long as no step line was seen: none that holds one is plain
+    met: frozenset[int] = NOTHING
+    unread: frozenset[int] = NOTHING
 
 
 class LogReader:
@@ -38,7 +43,6 @@ class LogReader:
 
     def __init__(self, signals: Sequence[Signal], logs: int = 1) -> None:
         self._signals, self._logs = signals, logs
-        self._index: SignalIndex | None = None
         self._known = Known()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,31 +51,31 @@ class LogReader:
 
     def some(self, logs: Sequence[Numbered], on_bytes: OnBytes | None = None) -> Iterator[Outcome]:
         """What each of ``logs`` yields, in their order."""
-        done = 0
-        while done < len(logs):
-            batch = logs[done : done + (SOME if self._known.layouts else FIRST)]
-            done += len(batch)
-            for numbered, read in zip(batch, self._plain().read(batch), strict=True):
+        plain = PlainLogs(self.index, self._known, self._logs)
+        for first in range(0, len(logs), SOME):
+            batch = logs[first : first + SOME]
+            reads, unread = plain.read(batch)
+            for numbered, read in zip(batch, reads, strict=True):
                 if read is None:
                     yield self(numbered, on_bytes)
-                    continue
-                if on_bytes is not None:
-                    on_bytes(read[0].bytes)
-                yield Outcome(Store(), None, *read)
+                elif of_the_sample(numbered[0], self._logs):
+                    yield self(numbered, on_bytes, brief=True)
+                else:
+                    if on_bytes is not None:
+                        on_bytes(read[0].bytes)
+                    yield Outcome(Store(), None, *read, unread=unread)
 
-    def _plain(self) -> PlainLogs:
-        if self._index is None:
-            self._index = SignalIndex(self._signals)
-        return PlainLogs(self._index, self._known, self._logs)
+    @cached_property
+    def index(self) -> SignalIndex:
+        """The signals as the scan needs them."""
+        return SignalIndex(self._signals)
 
-    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
-        """``on_bytes`` is told, chunk by chunk, how many stored bytes were read."""
+    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None, *, brief: bool = False) -> Outcome:
+        """``on_bytes`` is told, chunk by chunk, how many stored bytes were read. ``brief``: little of it is enough, as it is like all the others."""
         number, file = numbered
-        if self._index is None:
-            self._index = SignalIndex(self._signals)
         store = Store()
         reader = Reader(file, on_bytes)
-        scan = FileScan(file, number, self._index, store, self._logs, self._known)
+        scan = FileScan(file, number, self.index, store, self._logs, self._known, brief=brief)
         scan.run(reader)
         if reader.skip is not None and reader.lines == 0:
             return Outcome(store, reader.skip)
@@ -91,7 +95,7 @@ class LogReader:
             series=scan.series,
             opened=file.opened,
         )
-        return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read)
+        return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read, scan.met)
 
 
 class Engine(Protocol):

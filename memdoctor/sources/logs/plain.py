@@ -21,15 +21,17 @@ from memdoctor.sources.logs.cleaning import clean
 from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.layouts import Layout
+from memdoctor.sources.logs.layouts import layout as layout_of
 from memdoctor.sources.logs.place import END
-from memdoctor.sources.logs.sampling import MANY, of_the_sample
+from memdoctor.sources.logs.sampling import MANY, NOTHING
 from memdoctor.sources.logs.stamps import last_stamp, ordinary_stamp
 from memdoctor.sources.logs.step_batches import Known, numbers_of
-from memdoctor.sources.logs.steps import Series
+from memdoctor.sources.logs.steps import Series, read_step
 from memdoctor.sources.logs.stored import AT_ONCE
 from memdoctor.sources.logs.wrapped import LOOK_CRI
 
-SOME = 48
+SOME = 48  # logs looked through together
+FORMS = 4  # of step lines that are learnt of them at the most
 FIRST_WIDE = 0x80  # the least byte of a byte order mark
 _TAG = b"[rank"  # a line that begins so names whose step it is
 
@@ -61,27 +63,31 @@ class _Batch:
     columns: Mapping[str, Sequence[float]]
 
 
+_Entry = tuple[_Log, int, int]  # a step line: whose it is, where it begins and ends within the text of all
+
+
 class PlainLogs:
     """Reads those that are plain of ``logs``; ``known`` is what other files taught of step lines."""
 
     def __init__(self, index: SignalIndex, known: Known, logs: int) -> None:
         self._index, self._known, self._logs = index, known, logs
 
-    def read(self, some: Sequence[tuple[int, LogFile]]) -> list[Read | None]:
+    def read(self, some: Sequence[tuple[int, LogFile]]) -> tuple[list[Read | None], frozenset[int]]:
         """What each of ``some`` yields (``SOME`` at most; each with its place in the reading order); None for those that are not plain.
 
-        Where logs are so few that each is worth a closer look, none is.
+        With it come the gates that were not looked for, of lines of which a sample is enough, and are in one of these logs at least.
+        Where logs are so few that each is worth a closer look, none is plain.
         """
         result: list[Read | None] = [None] * len(some)
         if self._logs <= MANY:
-            return result
+            return result, NOTHING
         logs = self._opened(some)
         text = b"".join([log.data for log in logs])
         if not _is_text(text):
             logs = [log for log in logs if _is_text(log.data)]
             text = b"".join([log.data for log in logs])
         if not logs:
-            return result
+            return result, NOTHING
         at = 0
         for log in logs:
             log.start, log.end = at, at + len(log.data)
@@ -92,13 +98,13 @@ class PlainLogs:
         for log in logs:
             if log.plain:
                 result[log.place] = self._told(text, log)
-        return result
+        return result, self._index.present(text)
 
     def _opened(self, some: Sequence[tuple[int, LogFile]]) -> list[_Log]:
         """The logs that may be plain."""
         logs: list[_Log] = []
         for place, (number, file) in enumerate(some):
-            if of_the_sample(number, self._logs) or file.rank is None:  # looked through, or its prefixes must tell the rank
+            if file.rank is None:  # its prefixes must tell
                 continue
             whole = _whole(file.opened or file.path)
             if whole is None:
@@ -109,9 +115,9 @@ class PlainLogs:
                 logs.append(_Log(place, number, file, stored, mtime, data))
         return logs
 
-    def _spans(self, text: bytes, logs: Sequence[_Log]) -> dict[tuple[int, ...], list[tuple[_Log, int, int]]]:
+    def _spans(self, text: bytes, logs: Sequence[_Log]) -> dict[tuple[int, ...], list[_Entry]]:
         """The segments of step lines by their gates; a log in which anything else is found is plain no more."""
-        spans: dict[tuple[int, ...], list[tuple[_Log, int, int]]] = {}
+        spans: dict[tuple[int, ...], list[_Entry]] = {}
         opened_by, rest = self._index.opened, iter(logs)
         log = next(rest)
         for start, end, gates in self._index.matcher.hits(text, self._index.sampling(self._logs).out):
@@ -124,28 +130,43 @@ class PlainLogs:
                 spans.setdefault(gates, []).append((log, start, end))
         return spans
 
-    def _settle(self, text: bytes, gates: tuple[int, ...], found: list[tuple[_Log, int, int]]) -> None:
-        """Turn the lines with the same gates into numbers; a log with a line of unknown form is plain no more."""
+    def _settle(self, text: bytes, gates: tuple[int, ...], found: list[_Entry]) -> None:
+        """Turn the lines with the same gates into numbers; a log with a line of a form that cannot be learnt is plain no more."""
         for layout in self._known.for_gates(gates):
+            found = self._fit(text, gates, layout, found)
+        for _ in range(FORMS):
             if not found:
                 return
-            texts = [text[start:end] for _, start, end in found]
-            rows = layout.lines.findall(b"\n".join(texts) + b"\n")
-            place = layout.groups.index("iteration")
-            fits = [bool(row[place]) for row in rows]
-            if not any(fits):
-                continue
-            self._known.fitted(gates, layout)
-            own = [entry for entry, fit in zip(found, fits, strict=True) if fit]
-            epochs, columns = numbers_of(layout, [row for row, fit in zip(rows, fits, strict=True) if fit], self._known.minutes)
-            batch = _Batch(
-                layout, [log for log, _, _ in own], [(start, end) for _, start, end in own],
-                [raw for raw, fit in zip(texts, fits, strict=True) if fit], epochs, columns,
-            )  # fmt: skip
-            _part(batch)
-            found = [entry for entry, fit in zip(found, fits, strict=True) if not fit]
+            log, start, end = found[0]
+            new = _layout_of(text[start:end])
+            if new is None:
+                log.plain = False
+                found = [entry for entry in found if entry[0] is not log]
+            else:
+                self._known.learn(new)
+                found = self._fit(text, gates, new, found)
         for log, _, _ in found:
             log.plain = False
+
+    def _fit(self, text: bytes, gates: tuple[int, ...], layout: Layout, found: list[_Entry]) -> list[_Entry]:
+        """Read the lines that ``layout`` fits; returns the others."""
+        if not found:
+            return found
+        texts = [text[start:end] for _, start, end in found]
+        rows = layout.lines.findall(b"\n".join(texts) + b"\n")
+        place = layout.groups.index("iteration")
+        fits = [bool(row[place]) for row in rows]
+        if not any(fits):
+            return found
+        self._known.fitted(gates, layout)
+        own = [entry for entry, fit in zip(found, fits, strict=True) if fit]
+        epochs, columns = numbers_of(layout, [row for row, fit in zip(rows, fits, strict=True) if fit], self._known.minutes)
+        batch = _Batch(
+            layout, [log for log, _, _ in own], [(start, end) for _, start, end in own],
+            [raw for raw, fit in zip(texts, fits, strict=True) if fit], epochs, columns,
+        )  # fmt: skip
+        _part(batch)
+        return [entry for entry, fit in zip(found, fits, strict=True) if not fit]
 
     def _told(self, text: bytes, log: _Log) -> Read:
         file, base = log.file, log.number << 44
@@ -182,6 +203,13 @@ class PlainLogs:
 
 def _begin(part: tuple[_Batch, int, int]) -> tuple[int, int]:
     return part[0].spans[part[1]]
+
+
+def _layout_of(raw: bytes) -> Layout | None:
+    """The layout of a step line; None where it has none that is worth it."""
+    found = read_step(raw)
+    new = None if found is None else layout_of(found[0], raw, fixing=False)
+    return new if new is not None and new.pattern.fullmatch(raw) is not None else None
 
 
 def _part(batch: _Batch) -> None:

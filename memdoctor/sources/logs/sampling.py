@@ -1,8 +1,8 @@
 """Lines of which a sample is enough: timers, readings of memory, progress bars. There may be more of them than of all others.
 
 Small logs are read as a whole. Where such lines are many, only some chunks are looked through for them. Where logs are many, a little of each
-is enough, and of very many only some need be looked through: they come from the ranks of one job. What a rank says of itself alone is read in
-all of them.
+is enough, and of those that hold nothing else only some need be looked through: they come from the ranks of one job. What a rank says of
+itself is read in all of them, and what one rank says for all is not missed: a kind of line that none of them showed is looked for in the rest.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import math
 ENOUGH = 250.0  # such lines, read before every second, then every fourth, … chunk is left out
 NUMBERS = 0.25  # of a line counts one that goes into a table of numbers: it costs so much less than one that becomes a fact
 MANY = 64  # logs of which each counts as a whole; of more, each the less
-FEWEST = 8.0  # such lines, however many logs there are
-LOOKED_THROUGH = 128  # logs; of more, about so many
+FEW = 64.0  # such lines, however many logs there are, of each in which there is anything else, ...
+FEWEST = 8.0  # ... and of any other that is looked through for them:
+LOOKED_THROUGH = 128  # about so many, and
+RARE = 8  # of those that hold lines which none of all these holds
 HEAD = 200  # lines of a log from which is learnt what its lines begin with ...
 SHORTEST_HEAD = 12  # ... and however many logs there are
 NOTHING: frozenset[int] = frozenset()
@@ -30,25 +32,25 @@ def of_the_sample(number: int, logs: int) -> bool:
 
 
 class Gates:
-    """Numbers of gates: ``sampled`` are those of such lines, ``each`` those among them that every log is looked through for, ``paths`` those
-    of NCCL's channels, ``late`` those that are looked for after an alarm alone.
+    """Numbers of gates: ``sampled`` are those of such lines, ``each`` those among them that every log is looked through for, ``late`` those
+    that are looked for after an alarm alone.
 
-    Left out are: ``late`` in a log of the sample, ``out`` in any other, ``rest`` in a chunk that is none of the sample.
+    Left out are: ``late`` as a rule, ``out`` of a log that may hold nothing else, ``rest`` of a chunk that is none of the sample.
     """
 
-    def __init__(self, sampled: frozenset[int], each: frozenset[int], paths: frozenset[int], late: frozenset[int]) -> None:
+    def __init__(self, sampled: frozenset[int], each: frozenset[int], late: frozenset[int]) -> None:
         self.late, self.out, self.rest = late, sampled - each | late, sampled | late
-        self.paths_everywhere = self.out.isdisjoint(paths)
 
 
 class Sampling:
-    """For log ``number`` of ``logs``: what of its next chunk is left out, and how many of these lines are read of a chunk (``most``)."""
+    """For one of ``logs``: what of its next chunk is left out, and how many of these lines are read of a chunk (``most``).
 
-    def __init__(self, gates: Gates, number: int, logs: int) -> None:
-        inside = of_the_sample(number, logs)
-        self.most = math.inf if logs <= MANY else max(FEWEST, ENOUGH * MANY / logs)
-        self._out, self._rest = gates.late if inside else gates.out, gates.rest
-        self._paths = inside or gates.paths_everywhere
+    ``brief``: nothing but such lines and step lines is in it.
+    """
+
+    def __init__(self, gates: Gates, logs: int, *, brief: bool = False) -> None:
+        self.most = math.inf if logs <= MANY else max(FEWEST if brief else FEW, ENOUGH * MANY / logs)
+        self._out, self._rest = gates.late, gates.rest
         self.alarmed = False
         self._stride = 1
         self._chunk = 0
@@ -56,8 +58,8 @@ class Sampling:
 
     @property
     def whole(self) -> bool:
-        """True as long as no line of NCCL's was left out."""
-        return self._stride == 1 and self._paths
+        """True as long as nothing was left out."""
+        return self._stride == 1
 
     def alarm(self) -> None:
         """From now on nothing is left out: something happened that lines else of no use explain."""

@@ -41,7 +41,17 @@ class FileScan:
     After ``run``: ``series`` of its step lines, its first and last ``Stamp``, the ranks seen.
     """
 
-    def __init__(self, file: LogFile, number: int, index: SignalIndex, store: Store, logs: int = 1, known: Known | None = None) -> None:
+    def __init__(
+        self,
+        file: LogFile,
+        number: int,
+        index: SignalIndex,
+        store: Store,
+        logs: int = 1,
+        known: Known | None = None,
+        *,
+        brief: bool = False,
+    ) -> None:
         self.series = Series(file.path)
         self.last: Stamp | None = None
         self._file, self._number, self._index = file, number, index
@@ -52,8 +62,9 @@ class FileScan:
         self._streams = Streams(number, self._place, self._maker)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
         self._steps = StepReader(self.series, self._maker.seq(0, 0), known)
-        self._sampling = Sampling(index.sampling(logs), number, logs)
+        self._sampling = Sampling(index.sampling(logs), logs, brief=brief)
         self._mean = 0.0  # bytes of a line
+        self._met: set[tuple[int, ...]] = set()
         self._format: formats.Format | None = None
         self._nccl: NcclSetup | None = None
         self._store = store
@@ -66,6 +77,11 @@ class FileScan:
     @property
     def ranks(self) -> set[int]:
         return self._beginning.ranks
+
+    @property
+    def met(self) -> frozenset[int]:
+        """The gates of lines of which a sample is enough, and that were read."""
+        return frozenset(gate for gates in self._met for gate in gates)
 
     @property
     def epochs(self) -> int:
@@ -97,7 +113,7 @@ class FileScan:
 
     def _read(self, chunk: Chunk) -> None:
         data, place, streams, steps, opened_by = chunk.data, self._place, self._streams, self._steps, self._index.opened
-        count, waiting = counter(self._mean), steps.waiting
+        count, waiting, met = counter(self._mean), steps.waiting, self._met
         line, counted, sampled, most = chunk.line, 0, 0.0, self._sampling.most
         for start, end, gates in self._to_read(data):
             line += count(data, counted, start)
@@ -117,7 +133,9 @@ class FileScan:
                 if step and opened.only_step and not streams.open:
                     continue
             place.line, place.start = line, start
-            sampled += opened.weight
+            if opened.sampled:
+                sampled += opened.weight
+                met.add(gates)
             if opened.nccl:
                 self._take_nccl(data[start:end], line)
             if opened.step and not step and end - start <= LONG:

@@ -62,6 +62,10 @@ class Known:
         latest = self._latest.get(gates)
         return [*self.layouts] if latest is None else [latest, *(known for known in self.layouts if known is not latest)]
 
+    def learn(self, layout: Layout) -> None:
+        self.layouts.insert(0, layout)
+        del self.layouts[KNOWN:]
+
     def fitted(self, gates: tuple[int, ...], layout: Layout) -> None:
         self._latest[gates] = layout
 
@@ -151,8 +155,7 @@ class StepReader:
             new = layout(shape, raw, fixing=self._learnt < LAYOUTS // 2)
             if new is not None and new.pattern.fullmatch(raw) is not None:
                 self._learnt += 1
-                self._layouts.insert(0, new)
-                del self._layouts[KNOWN:]
+                self._known.learn(new)
 
     def _change(self, data: bytes, start: int, end: int) -> _Match | None:
         """The match of another layout than the last."""

@@ -14,7 +14,7 @@ from memdoctor.model import Fact
 
 FIRST = 8  # kept from the start of each key
 LAST = 8  # and from its end
-PER_NAME = 6_000  # of one (kind, name), over all ranks and attempts
+PER_NAME = 17_000  # of one (kind, name), over all ranks and attempts
 ALL = 50_000
 ALWAYS = 64  # of each (kind, name), even when ALL is reached
 

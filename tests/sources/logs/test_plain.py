@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,10 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memdoctor.model import FileRead, LogFacts
-from memdoctor.sources.logs import sampling
+from memdoctor.pipeline import diagnose_logs
+from memdoctor.sources.logs import collect, one_log, scan
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.plain import PlainLogs
-from memdoctor.sources.logs.sampling import MANY
+from memdoctor.sources.logs.sampling import MANY, Gates, Sampling, of_the_sample
+from memdoctor.sources.logs.workers import Workers
 from tests.bench.generate import pieces
 from tests.sources.logs.test_workers import numbers, signals
 
@@ -29,19 +32,13 @@ STEP = (
 DEEPSPEED = "[2026-03-01 10:00:{second:02d},250] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped={skipped}, lr=[1.2e-05], mom=[(0.9, 0.95)]"
 
 
-class Noted:
-    """Counts the logs that were read at one stroke."""
+class OutOfTheSample(Sampling):
+    """Leaves out of a plain log what plain logs are not looked through for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, off: bool = False) -> None:
-        self.count = 0
-        real = PlainLogs.read
-
-        def read(self_: PlainLogs, some: Sequence[Any]) -> list[Any]:
-            found = [None] * len(some) if off else real(self_, some)
-            self.count += sum(one is not None for one in found)
-            return found
-
-        monkeypatch.setattr(PlainLogs, "read", read)
+    def __init__(self, gates: Gates, logs: int, *, brief: bool = False) -> None:
+        super().__init__(gates, logs, brief=brief)
+        if brief:
+            self._out, self.most = gates.out, math.inf
 
 
 def compared(facts: LogFacts) -> list[Any]:
@@ -51,16 +48,26 @@ def compared(facts: LogFacts) -> list[Any]:
 
 
 def both(folder: Path) -> tuple[LogFacts, LogFacts, int]:
-    """The logs of ``folder`` as read, and by the whole reader alone; and how many were read at one stroke. Of hundred logs some are a sample."""
+    """The logs of ``folder`` as read, and by the whole reader alone; and how many were read at one stroke. None is in the sample."""
+    plain = 0
+    real = PlainLogs.read
+
+    def read(self: PlainLogs, some: Sequence[Any]) -> tuple[list[Any], frozenset[int]]:
+        nonlocal plain
+        found, unread = real(self, some)
+        plain += sum(one is not None for one in found)
+        return found, unread
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling, "LOOKED_THROUGH", 16)
-        noted = Noted(patch)
+        patch.setattr(collect, "rare", lambda *_: [])
+        patch.setattr(one_log, "of_the_sample", lambda *_: False)
+        patch.setattr(PlainLogs, "read", read)
         found = read_logs([str(folder)], signals())
-        patch.undo()
-        patch.setattr(sampling, "LOOKED_THROUGH", 16)
-        Noted(patch, off=True)
+        patch.setattr(PlainLogs, "read", real)
+        patch.setattr(one_log, "of_the_sample", lambda *_: True)
+        patch.setattr(scan, "Sampling", OutOfTheSample)
         whole = read_logs([str(folder)], signals())
-    return found, whole, noted.count
+    return found, whole, plain
 
 
 def cut(size: int, each: int) -> Iterator[bytes]:
@@ -195,3 +202,38 @@ def test_on_bytes_is_told_of_all(tmp_path: Path) -> None:
     told: list[int] = []
     read_logs([str(tmp_path)], signals(), told.append)
     assert sum(told) == (MANY + 5) * 200
+
+
+BAR = "Epoch 0: {share:3d}%|###| {step}/500 [01:00<24:12, 9.12it/s, loss={loss}]\n"
+
+
+def test_what_one_rank_draws_for_all_is_not_missed(tmp_path: Path) -> None:
+    """Of 300 logs most are not looked through for bars; the one that draws them is, whichever it is."""
+    for number in range(300):
+        (tmp_path / f"worker-{number}.log").write_text("some text\n" * 5)
+    (tmp_path / "worker-41.log").write_text(
+        "".join(BAR.format(share=step // 5, step=step, loss=f"{3 - step / 100:.2f}") for step in range(1, 41))
+    )
+    found = read_logs([str(tmp_path)], signals())
+    assert not of_the_sample(41, 300)
+    assert [len(file.series) for file in found.files if len(file.series)] == [40]
+    assert compared(read_logs([str(tmp_path)], signals(), engine=Workers(2))) == compared(found)
+
+
+def test_a_log_with_trouble_is_read_as_a_whole(tmp_path: Path) -> None:
+    """All draw bars, and one of them is not in the sample and shows a loss that is no number."""
+    for number in range(300):
+        losses = ["nan" if number == 41 and step > 20 else f"{3 - step / 100:.2f}" for step in range(1, 41)]
+        (tmp_path / f"worker-{number}.log").write_text(
+            "".join(BAR.format(share=step // 5, step=step, loss=loss) for step, loss in enumerate(losses, 1))
+        )
+    found = read_logs([str(tmp_path)], signals())
+    assert [len(file.series) for file in found.files][41] == 40
+    assert diagnose_logs([str(tmp_path)], workers=1).root_cause == "nan.divergence"
+
+
+def test_the_form_of_a_step_line_is_learnt_from_many(tmp_path: Path) -> None:
+    step = STEP.format(second=30, step=1, samples=8, batch=8, loss="2.5E+00", skipped=0)
+    for number in range(MANY + 5):
+        (tmp_path / f"worker-{number}.log").write_text(f"{step}\n")
+    assert both(tmp_path)[2] == MANY + 5

@@ -16,11 +16,11 @@ from memdoctor.engine.load import load
 from memdoctor.errors import InputError, MemdoctorError, RuleError
 from memdoctor.model import LogFacts, Signal
 from memdoctor.resources import rules_dir
-from memdoctor.sources.logs import workers
+from memdoctor.sources.logs import store, workers
 from memdoctor.sources.logs.collect import read_logs
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.one_log import LogReader, Numbered, OnBytes, Outcome
-from memdoctor.sources.logs.store import LAST, PER_NAME
+from memdoctor.sources.logs.store import LAST
 from memdoctor.sources.logs.workers import Workers
 from tests.scenarios import ManyRanks
 
@@ -69,14 +69,15 @@ def test_the_same_from_64_ranks(tmp_path: Path) -> None:
     assert plain(read_logs([str(tmp_path)], signals(), engine=Workers(3))) == plain(alone)
 
 
-def test_the_same_where_more_is_told_than_is_kept(tmp_path: Path) -> None:
+def test_the_same_where_more_is_told_than_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what fills the store: the limits count over all files."""
+    monkeypatch.setattr(store, "PER_NAME", 6_000)
     raised = "".join(f"[rank{rank}]: ValueError: document {rank} is empty\n\n\n" for rank in range(400) for _ in range(12))
     for number in range(4):
         (tmp_path / f"part-{number}.log").write_text(raised + "plain text\n" * 500)
     (tmp_path / "empty.log").write_text("")
     alone = read_logs([str(tmp_path)], signals())
-    assert sum(fact.kind == "exception" for fact in alone.facts) >= PER_NAME
+    assert sum(fact.kind == "exception" for fact in alone.facts) >= 6_000
     assert max(count for key, count in alone.counts.items() if key[0] == "exception") == 48 > 2 * LAST
     assert plain(read_logs([str(tmp_path)], signals(), engine=Workers(2))) == plain(alone)
 
@@ -105,7 +106,7 @@ class Failing(LogReader):
     def __reduce__(self) -> tuple[Any, ...]:
         return Failing, ((),)
 
-    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
+    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None, *, brief: bool = False) -> Outcome:
         if numbered[0] == 1:
             self.fail()
         return super().__call__(numbered, on_bytes)
@@ -172,7 +173,7 @@ class _Noting(LogReader):
         super().__init__(signals)
         self.read: list[int] = []
 
-    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None) -> Outcome:
+    def __call__(self, numbered: Numbered, on_bytes: OnBytes | None = None, *, brief: bool = False) -> Outcome:
         self.read.append(numbered[0])
         return super().__call__(numbered, on_bytes)
 
