@@ -84,6 +84,13 @@ def _chapter(guide: Guide, number: int, link: Links) -> Iterator[Block]:
     for cause in causes:
         yield Heading(3, f"{guide.places[cause.id]}  {cause.title}", anchor(cause.id))
         yield from section(cause, guide.plan.sections.get(cause.id), link)
+        if cause.id == "gpu.xid" and guide.xids:
+            yield Heading(4, "The numbers")
+            yield Table(
+                ("Xid", "What it means", "What to do"),
+                tuple(((row.numbers,), words(row.what), words(row.asks)) for row in guide.xids),
+                (14, 36, 50),
+            )
         wrong = tuple(Link(numbers[each.id], f"#{anchor(each.id)}") for each in cause.advice)
         if wrong:
             yield Prose(("Widely repeated, and wrong: ", *_joined(wrong), "."))
