@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 
 from memdoctor.derive.series import anew, bound, growth, loss, pace, resume
-from memdoctor.derive.series.collapse import collapse
+from memdoctor.derive.series.collapse import at_the_end, collapse
 from memdoctor.derive.series.experts import experts
 from memdoctor.derive.series.memory import Readings, by_step, readings, readings_beside
 from memdoctor.derive.series.naming import name_of_beat
@@ -65,6 +65,7 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
             parted.append(Part(attempt, segment, {} if segment.has("memory") else by_step(readings_beside(segment.steps))))
         if len(attempts) > 1:
             kept = _anew(attempt, segments, facts, kept, result)
+        _scale(attempt, parts, facts, result)
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
     return Told(result, Rows(parted))
@@ -155,6 +156,17 @@ def _anew(
     if kept is None or found is not None:
         return kept if saved is None else (losses, saved)
     return kept if saved is None or saved.iteration <= kept[1].iteration else (kept[0], saved)
+
+
+def _scale(attempt: int, parts: Sequence[Steps], facts: Sequence[Fact], result: list[Fact]) -> None:
+    """A collapse of the loss scale that only lines of the loss scaler tell."""
+    own = [fact for fact in facts if fact.kind == "loss_scale" and fact.attempt == attempt]
+    if not own or any(fact.kind == "series.scale_collapse" and fact.attempt == attempt for fact in result):
+        return
+    for steps in parts:
+        found = at_the_end(steps, [fact for fact in own if fact.origin.path == steps.file.path])
+        if found is not None:
+            result.append(Teller(attempt, found[0].steps).collapse(*found))
 
 
 def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fact]) -> None:
