@@ -9,7 +9,7 @@ from memdoctor.handbook.entries import Advice, CauseEntry, Excerpt, Paste, Remed
 from memdoctor.handbook.guide_entries import Section
 from memdoctor.handbook.remedies import by_rule, name
 from memdoctor.report import fit
-from memdoctor.report.blocks import Block, Bullets, Code, Heading, Piece, Pieces, Prose, Strong, Verbatim, words
+from memdoctor.report.blocks import Block, Bullets, Code, Heading, Piece, Pieces, Prose, Strong, Table, Verbatim, words
 from memdoctor.report.explain import either, price
 from memdoctor.report.pasting import spoken, to_paste
 
@@ -22,14 +22,16 @@ ToLink = Callable[[str], Piece | None]
 Listed = Sequence[tuple[Remedy, str]]  # with the title of the rule under which it stands already
 
 
-def section(cause: CauseEntry, extra: Section | None, link: ToLink) -> Iterator[Block]:
-    """The body of a cause's section. ``link`` turns ids within prose into links."""
+def section(cause: CauseEntry, extra: Section | None, link: ToLink, table: Table | None = None) -> Iterator[Block]:
+    """The body of a cause's section. ``link`` turns ids within prose into links; ``table`` stands before the rules."""
     rules = sorted((rule for rule in cause.rules if rule.severity != "note" or rule.fixes), key=_notes_last) or list(cause.rules)
     yield Prose((Code(cause.id), f": {cause.what}."))
     if extra is not None and extra.intro:
         yield Prose(words(extra.intro, link))
     if extra is not None and extra.see:
         yield Verbatim(tuple(line for text in extra.see for line in fit.log(text)), "log")
+    if table is not None:
+        yield table
     lists = by_rule((rule.title, rule.fixes) for rule in rules)
     alike = (
         all(title for remedies in lists[1:] for _, title in remedies) and len({len(remedies) for remedies in lists}) == 1
@@ -38,8 +40,9 @@ def section(cause: CauseEntry, extra: Section | None, link: ToLink) -> Iterator[
     if len(rules) > TOLD_WHOLE:
         yield Bullets(tuple(tuple(_briefly(rule, remedies, link)) for rule, remedies in zip(rules, own, strict=True)))
     else:
+        shown: set[Excerpt] = set()
         for rule, remedies in zip(rules, own, strict=True):
-            yield from _told_whole(rule, len(rules) == 1, link)
+            yield from _told_whole(rule, len(rules) == 1, shown, link)
             yield from _to_do(remedies, link)
     if alike and lists[0]:
         yield Heading(4, "What to do")
@@ -55,10 +58,13 @@ def advice(each: Advice, link: ToLink) -> Iterator[Block]:
     yield from _pastes(each.pastes)
 
 
-def _told_whole(rule: RuleEntry, alone: bool, link: ToLink) -> Iterator[Block]:
+def _told_whole(rule: RuleEntry, alone: bool, shown: set[Excerpt], link: ToLink) -> Iterator[Block]:
+    """``shown`` are the excerpts that another rule of the cause has shown; those of this one join them."""
     if not alone:
         yield Heading(4, rule.title)
-    yield from _seen(rule.excerpts[: 2 if alone else 1])
+    excerpts = [each for each in rule.excerpts if each not in shown][: 2 if alone else 1]
+    yield from _seen(excerpts)
+    shown.update(excerpts)
     yield Prose((*words(rule.why, link), *_probed(rule)))
 
 
@@ -79,8 +85,10 @@ def _to_do(remedies: Listed, link: ToLink) -> Iterator[Block]:
 
 
 def _named(remedy: Remedy, title: str, link: ToLink) -> Iterator[Block]:
-    where = f" (as under \u201c{title}\u201d)" if any(not paste.empty for paste in remedy.pastes) else ""
-    yield Prose(words(f"{_first_sentence(spoken(remedy.do)).partition(';')[0] if where else spoken(remedy.do)}{where}", link))
+    said = spoken(remedy.do)
+    if any(not paste.empty for paste in remedy.pastes):
+        said = f"{said.removesuffix('.')} (as under \u201c{title}\u201d)."
+    yield Prose(words(said, link))
 
 
 def _notes_last(rule: RuleEntry) -> bool:
@@ -122,6 +130,7 @@ def _pastes(pastes: Iterable[Paste]) -> Iterator[Block]:
         if paste.framework is not None and paste.framework != framework:
             lines.append(f"# {name(paste.framework)}")
         framework = paste.framework
+        lines += [f"# {paste.note}"] if paste.note else []
         for text in (paste.command, paste.config):
             lines += fit.paste(to_paste(text)) if text else ()
     if lines:
