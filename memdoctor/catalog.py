@@ -332,6 +332,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "series.spike": Kind("A loss that leapt far above its trend and came back (derived).", {"before": "float", "peak": "float", "steps": "int", "grad_norm": "float"}, {"ratio": _ratio("peak", "before")}),
     "series.plateau": Kind("A loss that does not fall (derived); name: lr_zero, constant, high.", {"name": "str", "level": "float", "first": "float", "steps": "int", "lr": "float"}, {"level_over_first": _ratio("level", "first")}),
+    "series.anew": Kind("A restart that begins at the first iteration, with the loss of a beginning, after a checkpoint of iteration ``saved`` (derived). ``path``: what was looked for and not found.", {"saved": "int", "saved_path": "str", "path": "str"}),
     "series.resume_jump": Kind("A loss that begins far higher after a resume than it was for the same iterations (derived). ``over``: it came back.", {"before": "float", "after": "float", "over": "bool", "steps": "int"}, {"ratio": _ratio("after", "before")}),
     "series.scale_collapse": Kind("A loss scale that fell to the bottom while every step was skipped (derived). ``good``: lines with a step taken before.", {"before": "float", "after": "float", "skipped": "int", "good": "int"}),
     "series.slowdown": Kind("Steps that take longer than the run's own best (derived); name: step, drift, passing (over by the end).", {"name": "str", "before": "seconds", "after": "seconds", "ratio": "float", "until": "int"}),
@@ -410,7 +411,7 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "nccl.verdict": Kind(
-        "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped, unfinished (nothing shows that it stands still), mixed (another network than the ``usual``).",
+        "What is wrong with the way NCCL set itself up (derived), one fact a rank; name: sockets, tcp, gdr_off, gdr_not_offered, shm, few_channels, interface, interface_odd, nodes, duplicate_gpu, stopped, unfinished (nothing shows that it stands still), mixed (another network than the ``usual``).",
         {
             "name": "str", "reason": "str", "value": "str", "usual": "str", "variable": "str", "stage": "str", "transport": "str", "way": "str", "waiting": "int", "of": "int",
             "rank_a": "int", "rank_b": "int", "bus_id": "str", "channels": "int", "nodes": "int", "hosts": "int", "sure": "bool", "text": "str", "witness": "int",

@@ -78,8 +78,9 @@ def logs(
     try:
         if live:
             from memdoctor.live import diagnose_live
+            from memdoctor.report.text import visible
 
-            report = diagnose_live(live, paths, diagnose)
+            report = diagnose_live(live, paths, diagnose, lambda line: output.complain(f"memdoctor: {visible(line)}\n"))
         else:
             report = diagnose(paths)
     finally:

@@ -23,6 +23,12 @@ _NOISE = re.compile(
     r"|^(?:wandb|tensorboard|master|rdzv|log_dir|output|exp_|job_|comm_id|data_cache)|^(?:global_rank|iteration|consumed_\w+|start_iteration)$",
     re.I,
 )
+# Arguments that decide memory, speed or the loss: they are told before the others.
+_TELLING = re.compile(
+    r"(?:^|[_.])(?:lr|learning_rate|batch|microbatches|seq|bf16|fp16|fp8|precision|dtype|recompute|parallel|layers|hidden|heads|experts|moe|zero|stage|offload"
+    r"|clip|gradient|grad|warmup|decay|optimizer|loss|scale|attention|flash|overlap|seed|data|train|tokenizer|vocab)(?:_|$)",
+    re.I,
+)
 # What a difference is likely to matter by, the most telling first.
 KINDS = ("version", "layout", "variable", "argument", "step_time", "memory", "loss")
 
@@ -67,7 +73,14 @@ def compare(good: Side, this: Side) -> dict[str, Any]:
         if abs(second / first - 1) > room:
             differences.append({"kind": name, "name": name, "good": first, "this": second})
     order = {kind: place for place, kind in enumerate(KINDS)}
-    differences.sort(key=lambda each: (order[each["kind"]], each["good"] is None or each["this"] is None, each["name"]))
+    differences.sort(
+        key=lambda each: (
+            order[each["kind"]],
+            each["good"] is None or each["this"] is None,
+            each["kind"] == "argument" and not _TELLING.search(each["name"]),
+            each["name"],
+        )
+    )
     return {"differences": differences, "equal": equal, "measured": measured}
 
 

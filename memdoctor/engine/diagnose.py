@@ -28,7 +28,8 @@ def diagnose(case: Case, number: int, ids: Mapping[Case, str], frameworks: Seque
     """The diagnosis ``d<number>``; ``ids`` names the diagnoses of all cases."""
     rule = case.rule
     times = [fact.time for fact in case.facts if fact.time is not None]
-    iterations = [fact.fields.get("iteration") for fact in case.facts]
+    # What step lines tell says when it began; any other line only how far the job was when it was printed.
+    iterations = [fact.fields.get("iteration") for fact in sorted(case.facts, key=lambda fact: not fact.kind.startswith("series."))]
     return Diagnosis(
         id=f"d{number}",
         rule=rule.id,

@@ -45,7 +45,7 @@ def _read(node: Node, faults: Faults) -> Signal | None:
         faults.add(reader.nodes["fact"], f"no kind of fact is called '{kind}'", suggest(kind, catalog.KINDS))
         return None
     has = reader.texts("has", single=True)
-    if has and max(len(text.strip()) for text, _ in has) < MIN_GATE:
+    if has and max(len(text.strip().encode()) for text, _ in has) < MIN_GATE:
         faults.add(has[0][1], f"the gate '{has[0][0]}' is too short", "the longest text that never changes makes reading fast")
     fixed: dict[str, Any] = {}
     if reader.has("set") and kind:

@@ -36,11 +36,12 @@ class Consequence:
 
 @record
 class Paste:
-    """What to paste, for one framework (None: for any). ``command`` and ``config`` may both be None."""
+    """What to paste, for one framework (None: for any). ``command`` and ``config`` may both be None; ``note`` says when it is the right one."""
 
     framework: str | None
     command: str | None = None
     config: str | None = None
+    note: str = ""
 
     @property
     def empty(self) -> bool:

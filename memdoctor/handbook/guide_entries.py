@@ -49,6 +49,15 @@ class Plan:
 
 
 @record
+class XidRow:
+    """What Xids of these numbers (``60, 82-84``) mean and what they ask for."""
+
+    numbers: str
+    what: str
+    asks: str
+
+
+@record
 class Guide:
     """Chapters with their causes in order; ``places`` maps a cause, and the cause of each rule by the rule's id, to its number (``2.3``)."""
 
@@ -56,6 +65,7 @@ class Guide:
     chapters: tuple[tuple[Chapter, tuple[CauseEntry, ...]], ...]
     advice: tuple[Advice, ...]
     causes_of_rules: dict[str, str]
+    xids: tuple[XidRow, ...] = ()
 
     @property
     def places(self) -> dict[str, str]:

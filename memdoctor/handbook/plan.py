@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from memdoctor.handbook.book import Book
 from memdoctor.handbook.guide_entries import Chapter, Guide
 from memdoctor.handbook.tables import read_plan
+from memdoctor.handbook.xids import read_xids
 from memdoctor.resources import rules_dir
 
 
@@ -20,7 +21,7 @@ def read_guide(book: Book) -> Guide:
     for chapter in plan.chapters:
         own = [id_ for id_ in named if placed[id_] is chapter]
         chapters.append((chapter, tuple(book.cause(id_) for id_ in sorted(own, key=lambda id_: _order(id_, chapter.causes)))))
-    return Guide(plan, tuple(chapters), book.advice, {rule.id: rule.cause for rule in book.base.rules})
+    return Guide(plan, tuple(chapters), book.advice, {rule.id: rule.cause for rule in book.base.rules}, read_xids())
 
 
 def chapter_of(cause: str, chapters: Iterable[Chapter]) -> Chapter | None:

@@ -40,6 +40,18 @@ def unique(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     return tuple(kept)
 
 
+def by_rule(rules: Iterable[tuple[str, Sequence[Fix]]]) -> list[list[tuple[Remedy, str]]]:
+    """What there is to do about each (title, fixes) of one cause, with the title of the rule before it that says so already; "" where none does."""
+    told: list[tuple[Fix, str]] = []
+    found = []
+    for title, fixes in rules:
+        before = {fix: next((by for other, by in told if len(unique([other, fix])) == 1), "") for fix in fixes}
+        told += [(fix, title) for fix in fixes if not before[fix]]
+        titles = {remedy.do: [before[fix] for fix in fixes if fix.do == remedy.do] for remedy in merged(fixes)}
+        found.append([(remedy, titles[remedy.do][0] if all(titles[remedy.do]) else "") for remedy in merged(fixes)])
+    return found
+
+
 def by_framework(fixes: Sequence[Fix]) -> list[tuple[str | None, list[Fix]]]:
     """The fixes for any framework, then those of each, in the order of ``ORDER``."""
     groups: dict[str | None, list[Fix]] = {}

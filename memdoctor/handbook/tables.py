@@ -37,7 +37,9 @@ def read_advice(path: Path) -> tuple[Advice, ...]:
     for item in table.items("advice"):
         keys = ("id", "topic", "claim", "why", "instead", "paste", "about")
         reader = Reader(item, faults, "a piece of advice", keys, ("id", "topic", "claim", "why", "instead"))
-        pastes = tuple(_paste(Reader(each, faults, "'paste'", ("framework", "command", "config"))) for each in reader.items("paste"))
+        pastes = tuple(
+            _paste(Reader(each, faults, "'paste'", ("framework", "note", "command", "config"))) for each in reader.items("paste")
+        )
         id_, topic, claim, why, instead = (" ".join(reader.text(key, optional=False).split()) for key in keys[:5])
         found.append(Advice(id_, topic, claim, why, instead, pastes, tuple(text for text, _ in reader.texts("about"))))
     _refuse(faults)
@@ -65,7 +67,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _paste(reader: Reader) -> Paste:
-    return Paste(reader.text("framework") or None, reader.text("command") or None, reader.text("config") or None)
+    return Paste(reader.text("framework") or None, reader.text("command") or None, reader.text("config") or None, reader.text("note"))
 
 
 def _paragraphs(reader: Reader) -> tuple[str, ...]:

@@ -9,15 +9,15 @@ from memdoctor.report.blocks import Block, Bullets, Code, Heading, Link, PageBre
 from memdoctor.report.text import visible
 
 STYLE = """
-@page { size: A4; margin: 16mm 17mm 17mm; @bottom-center { content: counter(page); font: 8pt sans-serif; color: #555; } }
-body { font: 9.6pt/1.36 "Liberation Sans", "DejaVu Sans", Arial, sans-serif; color: #111; max-width: 180mm; margin: 1em auto; }
+@page { size: A4; margin: 15mm 17mm 15mm; @bottom-center { content: counter(page); font: 8pt sans-serif; color: #555; } }
+body { font: 9.5pt/1.33 "Liberation Sans", "DejaVu Sans", Arial, sans-serif; color: #111; max-width: 180mm; margin: 1em auto; }
 @media print { body { max-width: none; margin: 0; } a { color: inherit; text-decoration: none; } }
 h1 { font-size: 17pt; margin: 0 0 .2em; } h2 { font-size: 14pt; margin: .2em 0 .4em; border-bottom: .6pt solid #111; }
-h3 { font-size: 11.5pt; margin: 1.5em 0 .3em; } h4 { font-size: 10pt; margin: .9em 0 .25em; }
-h1, h2, h3, h4, p:has(+ pre), p:has(+ ul), p:has(+ ol) { break-after: avoid; } p { margin: .3em 0; orphans: 2; widows: 2; } ol, ul { margin: .35em 0; padding-left: 1.6em; } li { margin: .2em 0; }
+h3 { font-size: 11.5pt; margin: 1.2em 0 .25em; } h4 { font-size: 10pt; margin: .7em 0 .2em; }
+h1, h2, h3, h4, p:has(+ pre), p:has(+ ul), p:has(+ ol) { break-after: avoid; } p { margin: .3em 0; orphans: 2; widows: 2; } ol, ul { margin: .35em 0; padding-left: 1.6em; } li { margin: .12em 0; }
 code { font: .88em "DejaVu Sans Mono", "Liberation Mono", monospace; overflow-wrap: anywhere; }
-pre { font: 7.9pt/1.32 "DejaVu Sans Mono", "Liberation Mono", monospace; background: #f3f3f3; border-left: 2pt solid #999; padding: .4em .6em;
-  margin: .3em 0; white-space: pre-wrap; overflow-wrap: anywhere; break-inside: avoid; }
+pre { font: 7.9pt/1.32 "DejaVu Sans Mono", "Liberation Mono", monospace; background: #f3f3f3; border-left: 2pt solid #999; padding: .25em .6em;
+  margin: .2em 0; white-space: pre-wrap; overflow-wrap: anywhere; break-inside: avoid; }
 pre.log { border-left-color: #b66; } pre.paste { border-left-color: #484; }
 table { border-collapse: collapse; width: 100%; font-size: 7.5pt; line-height: 1.18; table-layout: fixed; }
 th { text-align: left; border-bottom: .8pt solid #111; } td { border-bottom: .3pt solid #aaa; vertical-align: top; }

@@ -47,6 +47,8 @@ def _item(blocks: tuple[Block, ...], lead: str) -> list[str]:
         lines += [*([""] if lines else []), *_block(block)]
     hang = " " * len(lead)
     result = [(hang if number else lead) + line if line else "" for number, line in enumerate(lines)]
+    while result[-1:] == [""]:
+        result.pop()
     return [*result, ""] if len(blocks) > 1 else result
 
 

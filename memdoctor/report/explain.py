@@ -9,6 +9,7 @@ from memdoctor.handbook.entries import Advice, CauseEntry, Consequence, Excerpt,
 from memdoctor.handbook.remedies import by_framework, name
 from memdoctor.model import Fix
 from memdoctor.report.blocks import Block, Bullets, Code, Heading, Piece, Prose, Verbatim, words
+from memdoctor.report.pasting import spoken, to_paste
 from memdoctor.report.terminal_words import ACTIONS
 
 MOST_FIXES = 8  # of one framework, before the rest is folded
@@ -130,10 +131,10 @@ def _fixes(fixes: Sequence[Fix], title: str, whole: bool) -> Iterator[Block]:
 
 
 def _fix(fix: Fix) -> Iterator[Block]:
-    yield _prose(f"{fix.do}{price(fix.risk, fix.saves)}")
+    yield _prose(f"{spoken(fix.do)}{price(fix.risk, fix.saves)}")
     for paste in (fix.command, fix.config):
         if paste:
-            yield Verbatim(tuple(paste.split("\n")))
+            yield Verbatim(tuple(to_paste(paste).split("\n")))
 
 
 def price(risk: str, saves: str | None) -> str:

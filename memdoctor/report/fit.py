@@ -9,6 +9,7 @@ from typing import Any
 CODE_WIDTH = 84  # columns of a monospaced line on A4 at a size that can be read
 MOST_LINES = 3  # of one long line of a log
 _HANG = "  "
+_OPEN_PLACE = re.compile(r"<\w[\w ]*>")  # one word: what a reader fills in
 _YAML = re.compile(r"[\w-]+: [{\[]")  # a collection in braces goes on by itself
 
 
@@ -81,6 +82,7 @@ def _continued(line: str, width: int) -> list[str]:
 def _last_break(text: str, width: int) -> int:
     """Where the last blank outside of quotes before ``width`` stands; 0 where there is none."""
     found, quote = 0, ""
+    text = _OPEN_PLACE.sub(lambda hit: hit[0].replace(" ", "_"), text)
     for place, sign in enumerate(text[: width + 1]):
         if quote:
             quote = "" if sign == quote else quote

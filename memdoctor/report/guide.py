@@ -83,10 +83,16 @@ def _chapter(guide: Guide, number: int, link: Links) -> Iterator[Block]:
     numbers = {each.id: place for place, each in advice_numbers(guide)}
     for cause in causes:
         yield Heading(3, f"{guide.places[cause.id]}  {cause.title}", anchor(cause.id))
-        yield from section(cause, guide.plan.sections.get(cause.id), link)
+        yield from section(cause, guide.plan.sections.get(cause.id), link, _xids(guide) if cause.id == "gpu.xid" else None)
         wrong = tuple(Link(numbers[each.id], f"#{anchor(each.id)}") for each in cause.advice)
         if wrong:
             yield Prose(("Widely repeated, and wrong: ", *_joined(wrong), "."))
+
+
+def _xids(guide: Guide) -> Table | None:
+    """What each number means; None where there is no table of them."""
+    rows = tuple(((row.numbers,), words(row.what), words(row.asks)) for row in guide.xids)
+    return Table(("Xid", "What it means", "What to do"), rows, (14, 36, 50)) if rows else None
 
 
 def _advice(guide: Guide, link: Links) -> Iterator[Block]:

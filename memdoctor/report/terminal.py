@@ -1,6 +1,7 @@
 """The report for a person at a terminal: the root cause and what to do first, everything else folded small.
 
-Readable without colour and from 60 columns on. What can be pasted (commands, settings) stands on lines of its own and is never wrapped.
+Where a run that worked was given, what differs from it stands before all of it. Readable without colour and from 60 columns on. What can be
+pasted (commands, settings) stands on lines of its own and is never wrapped.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
         file.write(page.render())
         return
     root = next((each for each in report.diagnoses if each.cause == report.root_cause and each.severity != "note"), None)
+    if report.baseline:
+        from memdoctor.report.terminal_baseline import baseline
+
+        baseline(page, report, verbose)
     if root is None:
         _nothing(page, report)
-        _baseline(page, report, verbose)
     else:
         root_cause(page, report, root, verbose)
-        _baseline(page, report, verbose)
         others(page, report, root, verbose)
         consequences(page, report, root, verbose)
         incidents(page, report)
@@ -43,13 +46,6 @@ def render(report: Report, *, verbose: int, color: bool, width: int, file: TextI
 
         curves(page, report, root)
     file.write(page.render())
-
-
-def _baseline(page: Page, report: Report, verbose: int) -> None:
-    if report.baseline:
-        from memdoctor.report.terminal_series import baseline
-
-        baseline(page, report, verbose)
 
 
 def _nothing(page: Page, report: Report) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memdoctor.model import Check, Diagnosis, Report
+from memdoctor.report import pasting
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_parts import evidence_line, fixes_list, not_checked
 from memdoctor.report.terminal_words import STYLES, hosts, plural
-from memdoctor.report.text import visible_lines
 
 _SIGNS = {"error": ("✗", "bold red"), "warning": ("!", "bold yellow"), "skipped": ("-", "bold"), "ok": ("✓", "bold green")}
 # Names of checks as a heading; a check that is not here is told by its own name.
@@ -63,8 +63,8 @@ def _diagnosis(page: Page, each: Diagnosis, verbose: int, many: bool) -> None:
             page.prose(each.not_this, indent=6, first="Not this: ")
         return
     for fix in each.fixes[:1]:
-        page.prose(fix.do, indent=6, first="Fix: ")
-        for line in [line for paste in (fix.command, fix.config) if paste for line in visible_lines(paste)]:
+        page.prose(pasting.spoken(fix.do), indent=6, first="Fix: ")
+        for line in pasting.lines(fix.command, fix.config):
             page.line((line, "cyan"), indent=8)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from memdoctor.lazy import lazy
 from memdoctor.model import Diagnosis, Evidence, Fix, Report
+from memdoctor.report import pasting
+from memdoctor.report.pasting import spoken
 from memdoctor.report.terminal_page import Page
 from memdoctor.report.terminal_words import ACTIONS, STYLES, later, plural, ranks, where
-from memdoctor.report.text import visible, visible_lines
+from memdoctor.report.text import visible
 
 MOST_OTHERS = 8  # further errors and warnings before the rest is folded
 MOST_CONSEQUENCES = 10
@@ -75,10 +77,9 @@ def fixes_list(page: Page, diagnosis: Diagnosis, verbose: int, indent: int) -> N
     page.heading(" " * indent + "What to do" + (f": {action}" if action else ""))
     for number, fix in enumerate(diagnosis.fixes, 1):
         lead = f"{number}. "
-        page.prose(f"{fix.do} ({_price(fix)})", indent=indent + 2, first=lead)
-        for paste in (fix.command, fix.config):
-            for line in visible_lines(paste) if paste else ():
-                page.line((line, "cyan"), indent=indent + 2 + len(lead))
+        page.prose(f"{spoken(fix.do)} ({_price(fix)})", indent=indent + 2, first=lead)
+        for line in pasting.lines(fix.command, fix.config):
+            page.line((line, "cyan"), indent=indent + 2 + len(lead))
         if fix.repro and verbose:
             page.line(f"proved by the repro {fix.repro}", indent=indent + 2 + len(lead))
 
@@ -106,8 +107,8 @@ def others(page: Page, report: Report, root: Diagnosis, verbose: int) -> None:
         for evidence in each.evidence[:1]:
             evidence_line(page, evidence, verbose, 4)
         for fix in each.fixes[:1]:
-            page.prose(fix.do, indent=4, first="Fix: ")
-            for line in [line for paste in (fix.command, fix.config) if paste for line in visible_lines(paste)]:
+            page.prose(spoken(fix.do), indent=4, first="Fix: ")
+            for line in pasting.lines(fix.command, fix.config):
                 page.line((line, "cyan"), indent=9)
     if len(found) > len(shown):
         page.line(f"and {len(found) - len(shown)} more (-v shows them)", indent=2)

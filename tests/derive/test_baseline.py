@@ -49,6 +49,12 @@ def test_what_differs_comes_first_and_noise_not_at_all() -> None:
     assert found["measured"] == {}
 
 
+def test_arguments_that_decide_memory_speed_or_loss_come_before_the_others() -> None:
+    names = ["adlr_autoresume", "eval_iters", "log_interval", "micro_batch_size", "recompute_granularity", "zero_optimization.stage"]
+    found = compare(story({}, dict.fromkeys(names, "1")), story({}, dict.fromkeys(names, "2")))["differences"]
+    assert [each["name"] for each in found] == [*names[3:], *names[:3]]
+
+
 def test_a_log_that_tells_nothing_of_a_kind_does_not_differ_in_it() -> None:
     assert compare(story({"torch": "2.4.0"}, {"lr": "1"}), story({}, {}))["differences"] == []
 

@@ -162,6 +162,74 @@ def test_a_process_of_another_user_is_refused(job: Processes) -> None:
     assert "belongs to nobody" in stderr
 
 
+def test_a_process_that_is_no_python_is_an_error(job: Processes, tmp_path: Path) -> None:
+    """Nothing that could be looked at is left; whether py-spy is installed does not matter."""
+    job.append(subprocess.Popen(["sleep", "600"]))
+    time.sleep(0.2)
+    pid = str(job[0].pid)
+    for path in (_with_spy(tmp_path), "/nowhere"):
+        code, report, stderr = _run("--live", pid, PATH=path)
+        assert (code, report) == (2, {})
+        assert f"--live {pid}: not a Python process (" in stderr
+        assert "so its stack cannot be read; give the PID of a training process" in stderr
+        assert stderr.count("\n") == 1
+
+
+def test_the_python_below_a_shell_is_offered(job: Processes, tmp_path: Path) -> None:
+    job.append(
+        subprocess.Popen(["sh", "-c", f"{sys.executable} -c 'import time; time.sleep(600)' & echo $!; wait"], stdout=subprocess.PIPE)
+    )
+    assert job[0].stdout is not None
+    with job[0].stdout as said:
+        inner = int(said.readline())
+    time.sleep(0.3)
+    try:
+        code, _, stderr = _run("--live", str(job[0].pid), PATH=_with_spy(tmp_path))
+    finally:
+        os.kill(inner, signal.SIGKILL)
+    assert code == 2
+    assert stderr.endswith(f"so its stack cannot be read; below it runs Python: {inner}\n")
+
+
+def test_beside_others_it_is_a_skip_and_a_line_on_stderr(job: Processes, tmp_path: Path) -> None:
+    arguments = _sleep(job, rank1="load")
+    job.append(subprocess.Popen(["sleep", "600"]))
+    time.sleep(0.2)
+    code, report, stderr = _run(*arguments, "--live", str(job[2].pid), PATH=_with_spy(tmp_path))
+    assert (code, report["root_cause"]) == (1, "hang.straggler")
+    (skip,) = report["skips"]
+    assert skip["source"] == f"stack of process {job[2].pid}"
+    assert skip["reason"].startswith("not a Python process (")
+    assert stderr.startswith(f"memdoctor: --live {job[2].pid}: not a Python process (")
+    assert stderr.count("\n") == 1
+
+
+def test_a_log_beside_it_is_read(job: Processes, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    job.append(subprocess.Popen(["sleep", "600"]))
+    time.sleep(0.2)
+    code, report, stderr = _run("--live", str(job[0].pid), str(log), PATH="/nowhere")
+    assert (code, report["root_cause"]) == (1, "oom.activations")
+    assert any(skip["reason"].startswith("not a Python process (") for skip in report["skips"])
+    assert "its stack cannot be read" in stderr
+
+
+def test_one_that_is_stopped_is_still_told(job: Processes) -> None:
+    job.append(subprocess.Popen(["sleep", "600"]))
+    job[0].send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    _, report, _ = _run("--live", str(job[0].pid), PATH="/nowhere")
+    assert [found["rule"] for found in report["diagnoses"]] == ["hang/process_stopped"]
+
+
+def test_without_py_spy_a_python_process_is_no_error(job: Processes) -> None:
+    code, report, stderr = _run(*_sleep(job), PATH="/nowhere")
+    assert (code, stderr) == (0, "")
+    if not (Path(sys.executable).parent / "py-spy").exists():
+        assert [skip["source"] for skip in report["skips"]] == ["stacks"]
+
+
 def _real() -> tuple[str, str]:
     """A Python with torch, and py-spy: this one's own, or those that MEMDOCTOR_TORCH_PYTHON and the path name."""
     python = os.environ.get("MEMDOCTOR_TORCH_PYTHON", sys.executable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memdoctor.handbook.entries import Paste
 from memdoctor.handbook.near import near
-from memdoctor.handbook.remedies import by_framework, merged, unique
+from memdoctor.handbook.remedies import by_framework, by_rule, merged, unique
 from memdoctor.model import Fix
 
 ANY = Fix("look", "Look.", command="nvidia-smi")
@@ -18,6 +18,14 @@ def test_unique() -> None:
     assert unique([ANY, MEGATRON, ANY, AGAIN, DEEPSPEED]) == (ANY, MEGATRON, DEEPSPEED)
     bare = [Fix("a", "One."), Fix("a", "Two.")]
     assert unique(bare) == tuple(bare)  # nothing is pasted twice where there is nothing to paste
+
+
+def test_by_rule() -> None:
+    """A fix stands whole under the first rule that has it, and is only named under others."""
+    first, second = by_rule([("One", [ANY, MEGATRON]), ("Two", [WORDS, AGAIN, DEEPSPEED])])
+    assert [(remedy.do, title) for remedy, title in first] == [("Look.", ""), ("Halve it.", "")]
+    assert [(remedy.do, title) for remedy, title in second] == [("Ask.", ""), ("Halve it, said otherwise.", "One"), ("Halve it.", "")]
+    assert by_rule([("One", []), ("Two", [ANY])])[0] == []
 
 
 def test_by_framework() -> None:

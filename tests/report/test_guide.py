@@ -13,9 +13,11 @@ from memdoctor.handbook.book import Book
 from memdoctor.handbook.guide_entries import Guide
 from memdoctor.handbook.plan import chapter_of, read_guide
 from memdoctor.report import blocks_html, blocks_markdown, fit
-from memdoctor.report.blocks import Block, Bullets, Table, Verbatim
+from memdoctor.report.blocks import Block, Bullets, Table, Verbatim, plain, words
 from memdoctor.report.fit import CODE_WIDTH
 from memdoctor.report.guide import document
+from memdoctor.report.guide_section import section
+from memdoctor.report.pasting import spoken, to_paste
 from tests import named
 from tests.known import EVERYWHERE, SPOKEN_OF
 
@@ -85,7 +87,7 @@ def test_the_plan_names_what_there_is(book: Book, guide: Guide) -> None:
 
 
 def test_the_first_page_is_one_page_and_its_texts_are_those_of_logs(book: Book, guide: Guide, blocks: list[Block]) -> None:
-    (table,) = [block for block in blocks if isinstance(block, Table)]
+    table = next(block for block in blocks if isinstance(block, Table))
     assert len(table.rows) <= ROWS_OF_A_PAGE
     assert sum(table.widths) == 100
     for symptom in guide.plan.symptoms:
@@ -109,7 +111,8 @@ def test_commands_of_memdoctor_exist(book: Book, markdown: str) -> None:
 
 def test_flags_and_variables_exist(markdown: str) -> None:
     """Once and somewhere; what is to be pasted is looked up in today's tables by tests/test_what_rules_name.py."""
-    assert {flag for flag in named.flags(markdown) if flag not in EVERYWHERE and not flag.endswith("-")} == set()
+    said = re.sub(r"--config-settings\s+(?:\\\s+)?\S+", "", markdown)  # what pip hands on to the package's own build
+    assert {flag for flag in named.flags(said) if flag not in EVERYWHERE and not flag.endswith("-")} == set()
     assert {name for name in named.variables(markdown) if name not in SPOKEN_OF} == set()
 
 
@@ -117,6 +120,41 @@ def test_code_fits_the_page(blocks: list[Block]) -> None:
     long = [line for block in inner(blocks) if isinstance(block, Verbatim) for line in block.lines if len(line) > CODE_WIDTH]
     assert [line for line in long if not line.startswith("# ") and fit.paste(line) != (line,)] == []
     assert len(long) < 30, long
+
+
+def test_every_cure_of_a_cause_is_told_in_its_section(guide: Guide, markdown: str) -> None:
+    """What to paste stands once, the sentence under each rule that has it."""
+    for _, causes in guide.chapters:
+        for cause in causes:
+            body = " ".join(blocks_markdown.render(list(section(cause, None, lambda id_: None))).split())
+            for rule in cause.rules:
+                for fix in rule.fixes:
+                    said = plain(words(spoken(fix.do)))
+                    assert flat(said).removesuffix(".") in flat(body), (cause.id, fix.id)
+            for fix in cause.fixes:
+                pasted = "\n".join(line for text in (fix.command, fix.config) if text for line in fit.paste(to_paste(text)))
+                assert flat(pasted) in flat(body), (cause.id, fix.id)
+
+
+def flat(text: str) -> str:
+    """Without blanks and the marks of Markdown."""
+    return re.sub(r"[\s\\\\`]", "", text)
+
+
+def test_what_is_to_be_pasted_is_whole(blocks: list[Block]) -> None:
+    """A variable is exported, and an open place says what belongs there."""
+    lines = [line for block in inner(blocks) if isinstance(block, Verbatim) and block.kind == "paste" for line in block.lines]
+    assert [line for line in lines if re.fullmatch(r"[A-Z][A-Z0-9_]+=\S*( [A-Z][A-Z0-9_]+=\S*)*", line)] == []
+    assert [line for line in lines if re.search(r"<(?:\w+_\w+|meant|what|gpu|python)>", line)] == []
+    assert "export NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0" in lines
+
+
+def test_the_numbers_of_xids_are_told(guide: Guide, markdown: str) -> None:
+    table = {row.numbers: row for row in guide.xids}
+    assert table["144-150"].what == "NVLink 5 error"
+    assert table["37, 38"].asks == "nothing at once; watch whether it grows"
+    assert "| 79 | GPU has fallen off the bus | reboot the node" in markdown
+    assert markdown.index("driver reports a fault of the GPU (Xid)") < markdown.index("| 79 | GPU has") < markdown.index('<a id="gpu-ecc">')
 
 
 def test_no_sign_steers_a_terminal(markdown: str) -> None:

@@ -74,6 +74,8 @@ def gdr_off(members: Sequence[Member]) -> list[Fact]:
     """
     asked = [member for member in members if member.edges_of("net") and _fast(member)]
     without = [member for member in asked if not member.edges_of("net_gdr")]
+    if not asked:
+        return _gdr_not_offered(members)
     if not without:
         return []
     if len(without) == len(asked):
@@ -85,10 +87,24 @@ def gdr_off(members: Sequence[Member]) -> list[Fact]:
         guilty = [member for member in without if member.gpu in with_]
     return [
         fact_of(
-            member, "nccl.verdict", member.line("gdr" if member.gdr is False else "net_host", "net_host"),
+            member, "nccl.verdict", member.line(*(("gdr_far", "gdr") if member.gdr is False else ()), "net_host"),
             {"name": "gdr_off", "reason": _why_no_gdr(member, len(guilty) < len(asked)), "transport": member.network, "variable": _gdr_variable(member)},
         )
         for member in guilty
+    ]  # fmt: skip
+
+
+def _gdr_not_offered(members: Sequence[Member]) -> list[Fact]:
+    """Ranks whose GPU no card can reach, where no channel is told of: the log holds the beginning of the set-up only, so no more than possible.
+
+    Nothing goes over the network on one machine alone.
+    """
+    if any(member.edges or member.nodes == 1 for member in members):
+        return []
+    return [
+        fact_of(member, "nccl.verdict", member.line("gdr_far", "gdr"), {"name": "gdr_not_offered", "reason": _why_no_gdr(member, False), "transport": member.network})
+        for member in members
+        if _fast(member) and member.gdr is False
     ]  # fmt: skip
 
 
@@ -103,6 +119,8 @@ def _why_no_gdr(member: Member, some: bool) -> str:
     variable = _gdr_variable(member)
     if variable is not None:
         return f"{variable} is {member.settings[variable]}"
+    if member.gdr is False and "gdr_far" in (member.lines or {}):
+        return "every network card is too far from the GPU"
     if member.gdr is False:
         return "the driver does not offer it for the card"
     return "other ranks have it" if some else "no rank has it"

@@ -6,8 +6,8 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 
-from memdoctor.derive.series import bound, growth, loss, pace, resume
-from memdoctor.derive.series.collapse import collapse
+from memdoctor.derive.series import anew, bound, growth, loss, pace, resume
+from memdoctor.derive.series.collapse import at_the_end, collapse
 from memdoctor.derive.series.experts import experts
 from memdoctor.derive.series.memory import Readings, by_step, readings, readings_beside
 from memdoctor.derive.series.naming import name_of_beat
@@ -21,6 +21,8 @@ from memdoctor.records import record
 SHARED = 0.5  # of the iterations of a file that another one tells, too, where both are ranks of one job
 MOST = 512  # files that tell different losses
 ASKED = frozenset({"run.args", "run.config", "run.phase", "cuda.oom", "host.oom"})  # kinds of facts that explain a series
+KEPT = frozenset({"run.phase", "run.end", "checkpoint.error"})  # kinds of facts that tell of checkpoints
+UNTRACKED = ("no_tracker", "missing_warning")  # nothing was found to load, and the run went on
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
 
 __all__ = ["Rows", "Told", "tell_series"]
@@ -48,6 +50,7 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
     parted: list[Part] = []
     capacity = max((fact.fields["capacity"] for fact in facts if fact.kind == "cuda.oom" and fact.fields.get("capacity")), default=None)
     before: loss.Losses | None = None
+    kept: tuple[loss.Losses, anew.Saved] | None = None  # the latest attempt that saved, from its beginning
     for attempt in sorted(attempts):
         parts = [steps for steps in attempts[attempt] if len(steps)]
         own = [fact for fact in facts if fact.kind in ASKED and fact.attempt in (attempt, 0)]
@@ -60,6 +63,9 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
             before = _losses(tell, segment, before, result)
             _pace(tell, segment, own, result)
             parted.append(Part(attempt, segment, {} if segment.has("memory") else by_step(readings_beside(segment.steps))))
+        if len(attempts) > 1:
+            kept = _anew(attempt, segments, facts, kept, result)
+        _scale(attempt, parts, facts, result)
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
     return Told(result, Rows(parted))
@@ -129,6 +135,38 @@ def _losses(tell: Teller, segment: Segment, before: loss.Losses | None, result: 
     if uneven is not None:
         result.append(tell.experts(segment, uneven))
     return losses if len(losses.values) >= 2 else before
+
+
+def _anew(
+    attempt: int, segments: Sequence[Segment], facts: Sequence[Fact], kept: tuple[loss.Losses, anew.Saved] | None, result: list[Fact]
+) -> tuple[loss.Losses, anew.Saved] | None:
+    """Tell of an attempt that began from the start although one before it had saved; returns what those after it are held against."""
+    told = next((segment for segment in segments if segment.has("loss")), None)
+    own = [fact for fact in facts if fact.attempt == attempt and fact.kind in KEPT] if told is not None else []
+    if told is None or (kept is None and not own):
+        return kept
+    losses = loss.losses_of(told)
+    found = anew.begun_anew(*kept, losses, own) if kept is not None else None
+    if found is not None:
+        missing = next((fact for fact in own if fact.kind == "checkpoint.error" and fact.fields.get("name") in UNTRACKED), None)
+        result.append(Teller(attempt, told.steps).anew(told, found, missing))
+    if anew.ended_well(own):
+        return None
+    saved = anew.saved_of(losses, own)
+    if kept is None or found is not None:
+        return kept if saved is None else (losses, saved)
+    return kept if saved is None or saved.iteration <= kept[1].iteration else (kept[0], saved)
+
+
+def _scale(attempt: int, parts: Sequence[Steps], facts: Sequence[Fact], result: list[Fact]) -> None:
+    """A collapse of the loss scale that only lines of the loss scaler tell."""
+    own = [fact for fact in facts if fact.kind == "loss_scale" and fact.attempt == attempt]
+    if not own or any(fact.kind == "series.scale_collapse" and fact.attempt == attempt for fact in result):
+        return
+    for steps in parts:
+        found = at_the_end(steps, [fact for fact in own if fact.origin.path == steps.file.path])
+        if found is not None:
+            result.append(Teller(attempt, found[0].steps).collapse(*found))
 
 
 def _pace(tell: Teller, segment: Segment, facts: Sequence[Fact], result: list[Fact]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from memdoctor.catalog import with_computed
 from memdoctor.derive.numerics import stamp_of
+from memdoctor.derive.series.anew import Anew
 from memdoctor.derive.series.bound import Bound
 from memdoctor.derive.series.collapse import Collapse
 from memdoctor.derive.series.experts import Experts
@@ -68,6 +69,14 @@ class Teller:
     def jump(self, segment: Segment, found: Jump) -> Fact:
         fields = {"iteration": found.onset, "before": found.before, "after": found.after, "over": found.over, "steps": found.steps}
         return self._at_place("series.resume_jump", segment, found.place, fields, self._losses)
+
+    def anew(self, segment: Segment, found: Anew, missing: Fact | None) -> Fact:
+        """``missing``: the line that says that there was nothing to load; the two are one event."""
+        fields = {
+            "iteration": found.onset, "saved": found.saved.iteration, "saved_path": found.saved.path,
+            "path": None if missing is None else missing.fields.get("path"),
+        }  # fmt: skip
+        return self._at_place("series.anew", segment, found.place, fields, "" if missing is None else missing.event)
 
     def collapse(self, segment: Segment, found: Collapse) -> Fact:
         fields = {
@@ -141,7 +150,7 @@ class Teller:
 
     @staticmethod
     def _typed(name: str, value: Any) -> Any:
-        whole = name in (*PRINTED, "period", "steps", "ramp", "full_iteration") or (
+        whole = name in (*PRINTED, "saved", "period", "steps", "ramp", "full_iteration") or (
             name in ("first", "last", "capacity", "peak", "per_step") and isinstance(value, float) and value > 1e4
         )
         return round(value) if whole and isinstance(value, float) and math.isfinite(value) else value

@@ -20,6 +20,8 @@ BECAUSE = {
     "warm_up": "the 1F1B schedule keeps the most micro-batches in flight there",
     "layers": "it holds more layers",
     "moe": "its layers have experts",
+    "fewer_layers": "it holds fewer layers",
+    "light": "its layers cost less than those of the others",
     "rank": "the other ranks of its stage hold less",
 }
 
@@ -32,11 +34,14 @@ class Job:
     grid: Grid | None
     expected: Expected | None
 
-    def fact(self, kind: str, fields: Mapping[str, Any], at: Fact) -> Fact:
-        """A derived fact that stands where ``at`` stands. ``fields`` may hold ``rank``; unknown ones (None) are left out."""
+    def fact(self, kind: str, fields: Mapping[str, Any], at: Fact, event: str | None = None) -> Fact:
+        """A derived fact that stands where ``at`` stands. ``fields`` may hold ``rank``; unknown ones (None) are left out.
+
+        Facts with one ``event`` are readings of one observation: what rules make of them compete.
+        """
         known = {key: value for key, value in fields.items() if value is not None}
         rank = known.pop("rank", None)
-        event = f"{kind}:{self.attempt}:{known.get('what', '')}:{known.get('stage', '')}:{rank}"
+        event = event or f"{kind}:{self.attempt}:{known.get('what', '')}:{known.get('stage', '')}:{rank}"
         return Fact(kind, with_computed(kind, known), at.origin, rank, self._host(rank), at.time, self.attempt, at.seq, event, at.after)
 
     def _host(self, rank: int | None) -> str | None:

@@ -20,7 +20,8 @@ LEAST_WAIT = 0.25  # of its own compute
 
 @record
 class Spread:
-    """``stage`` is the one that its work should make the slowest, None where that does not explain the spread."""
+    """``stage`` is the one whose work should make the spread, as the slowest or (``light``) the quickest; None where that does not explain it:
+    then it may be a slow rank as well."""
 
     stage: int | None
     text: str
@@ -29,6 +30,7 @@ class Spread:
     reason: str
     fact: Fact
     stages: tuple[float, ...] | None = None
+    light: bool = False
 
 
 def spread_of(samples: Sequence[Sample], grid: Grid, expected: Expected | None) -> Spread | None:
@@ -45,23 +47,24 @@ def spread_of(samples: Sequence[Sample], grid: Grid, expected: Expected | None) 
     shares = expected.stages() if expected is not None else None
     if shares is None:
         return Spread(None, text, most, least, "unknown", fact)
-    slowest = shares.index(max(shares))
-    predicted = max(shares) / median(share for stage, share in enumerate(shares) if stage != slowest)
-    if predicted - 1 < (most / least - 1) / 2:
-        return Spread(None, text, most, least, "unknown", fact)
-    unit = most / max(shares)
     assert expected is not None
-    many = expected.layers[slowest] > median(expected.layers)
-    reason = "layers" if many else "logits" if slowest == grid.pp - 1 else "embedding" if slowest == 0 else "moe"
-    return Spread(
-        slowest,
-        f"{text}; by its work that is stage {slowest} of {grid.pp}",
-        most,
-        least,
-        reason,
-        fact,
-        tuple(share * unit for share in shares),
-    )
+    of = f"of {grid.pp}"
+    stages = tuple(share * most / max(shares) for share in shares)
+    slowest, lightest = shares.index(max(shares)), shares.index(min(shares))
+    if 2 * (shares[slowest] / _others(shares, slowest) - 1) >= most / least - 1:
+        many = expected.layers[slowest] > median(expected.layers)
+        reason = "layers" if many else "logits" if slowest == grid.pp - 1 else "embedding" if slowest == 0 else "moe"
+        return Spread(slowest, f"{text}; by its work that is stage {slowest} {of}", most, least, reason, fact, stages)
+    if 2 * (_others(shares, lightest) / shares[lightest] - 1) >= most / least - 1:
+        few = "fewer_layers" if expected.layers[lightest] < median(expected.layers) else "light"
+        text = f"{text}; by its work the quickest is stage {lightest} {of}"
+        return Spread(lightest, text, most, least, few, fact, stages, light=True)
+    return Spread(None, text, most, least, "unknown", fact)
+
+
+def _others(shares: Sequence[float], stage: int) -> float:
+    """Median work of the other stages."""
+    return median(share for other, share in enumerate(shares) if other != stage)
 
 
 def waiting(facts: Sequence[Fact], grid: Grid, microbatches: int | None) -> Spread | None:

@@ -36,11 +36,13 @@ class Slow:
 
 @record
 class Verdict:
-    """``stages``: seconds of each stage, slow ranks left out. ``slowest``: the stage that is slow by its work, if one is."""
+    """``stages``: seconds of each stage, slow ranks left out. ``slowest``: the stage that is slow by its work, if one is; else ``lightest``:
+    one that has much less to do than all the others."""
 
     stages: tuple[float, ...]
     slow: tuple[Slow, ...]
     slowest: int | None
+    lightest: int | None = None
 
 
 def judge(samples: Sequence[Sample], grid: Grid, expected: Expected | None) -> Verdict | None:
@@ -52,17 +54,30 @@ def judge(samples: Sequence[Sample], grid: Grid, expected: Expected | None) -> V
     slow = [found for stage, times in replicas.items() for found in _among_replicas(stage, times, samples, grid)]
     late = {rank for found in slow for rank in found.ranks}
     stages = [median(time for ranks, time in replicas[stage].values() if not late.intersection(ranks)) for stage in range(grid.pp)]
-    slowest = None
+    slowest = lightest = None
     if grid.pp > 1:
         slowest = max(range(grid.pp), key=lambda stage: stages[stage])
-        others = [time for stage, time in enumerate(stages) if stage != slowest]
-        if stages[slowest] < UNEVEN * median(others) or not _steady(slowest, samples, grid, late):
+        others = sorted(time for stage, time in enumerate(stages) if stage != slowest)
+        if stages[slowest] < UNEVEN * median(others[1:] or others):  # of three stages a light one alone would make another look slow
+            lightest = _lightest(stages, samples, grid, late, expected)
+        if lightest is not None or stages[slowest] < UNEVEN * median(others) or not _steady(slowest, samples, grid, late):
             slowest = None
     if slowest is not None and len(replicas[slowest]) == 1 and not _by_its_work(slowest, stages, expected):
         ranks, time = next(iter(replicas[slowest].values()))
         peers = median(time for stage, time in enumerate(stages) if stage != slowest)
         return Verdict(tuple(stages), (*slow, Slow(ranks, slowest, time, peers, "stages")), None)
-    return Verdict(tuple(stages), tuple(slow), slowest)
+    return Verdict(tuple(stages), tuple(slow), slowest, lightest)
+
+
+def _lightest(stages: Sequence[float], samples: Sequence[Sample], grid: Grid, late: set[int], expected: Expected | None) -> int | None:
+    """The stage that steadily idles, and by its work should: others that are all slow by themselves make a stage look light, too."""
+    stage = min(range(grid.pp), key=lambda stage: stages[stage])
+    others = median(time for other, time in enumerate(stages) if other != stage)
+    if expected is None or others < UNEVEN * stages[stage] or not _steady(stage, samples, grid, late, light=True):
+        return None
+    share = expected.stages() or [float(layers) for layers in expected.layers]
+    work = median(cost for other, cost in enumerate(share) if other != stage)
+    return stage if 2 * (work - share[stage]) * stages[stage] >= (others - stages[stage]) * share[stage] else None
 
 
 def _replicas(known: Mapping[int, float], grid: Grid) -> dict[int, dict[int, tuple[tuple[int, ...], float]]]:
@@ -104,11 +119,12 @@ def _share(samples: Sequence[Sample], ranks: Sequence[int], peers: Sequence[int]
     return hits / seen if seen else 0.0
 
 
-def _steady(stage: int, samples: Sequence[Sample], grid: Grid, late: set[int]) -> bool:
+def _steady(stage: int, samples: Sequence[Sample], grid: Grid, late: set[int], *, light: bool = False) -> bool:
     ranks = [rank for sample in samples[:1] for rank in sample.seconds]
     own = [rank for rank in ranks if grid.stage(rank) == stage and rank not in late]
     others = [rank for rank in ranks if grid.stage(rank) != stage and rank not in late]
-    return _share(samples, own, others, (1 + UNEVEN) / 2) >= STEADY
+    more, less = (others, own) if light else (own, others)
+    return _share(samples, more, less, (1 + UNEVEN) / 2) >= STEADY
 
 
 def _by_its_work(stage: int, stages: Sequence[float], expected: Expected | None) -> bool:

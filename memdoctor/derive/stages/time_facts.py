@@ -17,6 +17,8 @@ from memdoctor.derive.stages.spread import Spread, spread_of, waiting
 from memdoctor.memory.cost import bubble
 from memdoctor.model import Fact
 
+LIGHT_GAIN = 0.04  # of a step: what the better split must save where no stage is slow, but one is light
+
 
 def time_facts(job: Job) -> list[Fact]:
     grid = job.grid
@@ -26,7 +28,7 @@ def time_facts(job: Job) -> list[Fact]:
     each = [sample for sample in samples if sample.seconds]
     if not each:
         found = spread_of(samples, grid, job.expected) or waiting(job.facts, grid, job.microbatches)
-        return [] if found is None else [_spread(job, grid, found)]
+        return [] if found is None else _spread(job, grid, found)
     verdict = time.judge(each, grid, job.expected)
     if verdict is None:
         return []
@@ -40,6 +42,8 @@ def time_facts(job: Job) -> list[Fact]:
         facts.extend(_slow(job, slow, each))
     if verdict.slowest is not None:
         facts.append(_uneven_time(job, grid, verdict, last))
+    elif verdict.lightest is not None:
+        facts.extend(_light(job, grid, verdict.stages, verdict.lightest, last))
     return facts
 
 
@@ -87,6 +91,35 @@ def _uneven_time(job: Job, grid: Grid, verdict: time.Verdict, at: Fact) -> Fact:
     return job.fact("stage.uneven", fields, at)
 
 
+def _light(job: Job, grid: Grid, stages: Sequence[float], lightest: int, at: Fact) -> list[Fact]:
+    """A stage that idles costs as much as a slow one: what it could take makes all the others slower. Told where a better split is known."""
+    expected = job.expected
+    assert expected is not None
+    better = faster(stages, expected, job.microbatches)
+    if better is None or better.gain < LIGHT_GAIN:
+        return []
+    others = median(seconds for stage, seconds in enumerate(stages) if stage != lightest)
+    own = stages[lightest]
+    why = "fewer_layers" if expected.layers[lightest] < median(expected.layers) else "light"
+    fields: dict[str, Any] = {
+        "what": "time",
+        "stage": lightest,
+        "other_stage": stages.index(max(stages)),
+        "stages": grid.pp,
+        "text": f"stage {lightest} of {grid.pp} needs only {units.format_duration(own)} of compute a step, the others {units.format_duration(others)}",
+        "most": units.format_duration(others),
+        "least": units.format_duration(own),
+        "over": others / own if own else None,
+        "per_rank": True,
+        "reason": why,
+        "because": BECAUSE[why],
+        "bubble": _bubble(job, grid, own, job.microbatches, expected.vpp, who="it"),
+        "split": show_sizes(expected.sizes, grid.pp),
+        **proposal_fields(better, grid, gain_in_time),
+    }
+    return [job.fact("stage.uneven", fields, at)]
+
+
 def why_time(slowest: int, expected: Expected | None, grid: Grid) -> str:
     if expected is not None:
         if expected.layers[slowest] > median(expected.layers):
@@ -96,8 +129,8 @@ def why_time(slowest: int, expected: Expected | None, grid: Grid) -> str:
     return "embedding" if slowest == 0 else "logits" if slowest == grid.pp - 1 else "unknown"
 
 
-def _bubble(job: Job, grid: Grid, compute: float, microbatches: int | None, vpp: int) -> str | None:
-    """How long a stage idles, beside what an even pipeline of this shape would idle."""
+def _bubble(job: Job, grid: Grid, compute: float, microbatches: int | None, vpp: int, who: str = "an average stage") -> str | None:
+    """How long a stage that computes ``compute`` seconds idles, beside what an even pipeline of this shape would idle."""
     whole = [fact for fact in job.facts if fact.kind == "timer" and fact.fields.get("name") == "forward-backward"]
     if not whole or not microbatches:
         return None
@@ -110,10 +143,11 @@ def _bubble(job: Job, grid: Grid, compute: float, microbatches: int | None, vpp:
     if step <= 0 or compute >= step:
         return None
     ideal = bubble(grid.pp, microbatches, vpp)
-    return f"an average stage idles {100 * (1 - compute / step):.0f} % of the step, an even pipeline of {grid.pp} stages and {microbatches} micro-batches {100 * ideal:.0f} %"
+    return f"{who} idles {100 * (1 - compute / step):.0f} % of the step, an even pipeline of {grid.pp} stages and {microbatches} micro-batches {100 * ideal:.0f} %"
 
 
-def _spread(job: Job, grid: Grid, found: Spread) -> Fact:
+def _spread(job: Job, grid: Grid, found: Spread) -> list[Fact]:
+    """The uneven stages; and, where no stage accounts for the spread, the slow rank that it may be as well: two readings of one event."""
     fields: dict[str, Any] = {
         "what": "time",
         "stage": found.stage,
@@ -129,9 +163,15 @@ def _spread(job: Job, grid: Grid, found: Spread) -> Fact:
     if job.expected is not None:
         fields["split"] = show_sizes(job.expected.sizes, grid.pp)
         if found.stages is not None:
-            microbatches = job.microbatches
-            fields |= proposal_fields(faster(found.stages, job.expected, microbatches), grid, gain_in_time)
-    return job.fact("stage.uneven", fields, found.fact)
+            better = faster(found.stages, job.expected, job.microbatches)
+            if found.light and (better is None or better.gain < LIGHT_GAIN):
+                return []
+            fields |= proposal_fields(better, grid, gain_in_time)
+    uneven = job.fact("stage.uneven", fields, found.fact)
+    if found.stage is not None:
+        return [uneven]
+    slow = {"how": "spread", "text": f"{found.text}; the log does not say which rank", "by": fields["over"]}
+    return [uneven, job.fact("rank.slow", slow, found.fact, uneven.event)]
 
 
 def reported_facts(job: Job) -> list[Fact]:

@@ -9,21 +9,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdoctor.model import Skip
-from memdoctor.sources.live import ras, stacks
-from memdoctor.sources.live.processes import Process, find
+from memdoctor.records import record
+from memdoctor.sources.live import interpreter, ras, stacks
+from memdoctor.sources.live.processes import ASK, Process, find
 
 APART = 3.0  # seconds from one look at the stacks to the next: what has not moved by then waits
+_PROC = Path("/proc")
 
 
-def collect(targets: Sequence[str], folder: Path, *, environ: Mapping[str, str] = os.environ, apart: float = APART) -> list[Skip]:
-    """Write what ``targets`` (PIDs, or ``torchrun``) are doing into ``folder``; what could not be seen is a Skip. Raises InputError."""
+@record
+class Seen:
+    """``skips``: what could not be seen. ``strangers``: of each process that is not Python, one line that says so; ``nothing``: that is all there is."""
+
+    skips: tuple[Skip, ...]
+    strangers: tuple[str, ...]
+    nothing: bool
+
+
+def collect(targets: Sequence[str], folder: Path, *, environ: Mapping[str, str] = os.environ, apart: float = APART) -> Seen:
+    """Write what ``targets`` (PIDs, or ``torchrun``) are doing into ``folder``. Raises InputError."""
     processes = find(targets)
+    strangers = {process.pid: interpreter.program(_PROC / str(process.pid)) for process in processes if _is_stranger(process)}
     host = socket.gethostname().partition(".")[0]
     skips: list[Skip] = []
     command = stacks.tool()
-    pids = [process.pid for process in processes]
+    pids = [process.pid for process in processes if process.pid not in strangers]
     looks: list[dict[int, stacks.Stack]] = []
-    if command is None:
+    if not pids:
+        pass
+    elif command is None:
         skips.append(Skip("stacks", stacks.MISSING))
     else:
         started = time.monotonic()
@@ -33,11 +47,12 @@ def collect(targets: Sequence[str], folder: Path, *, environ: Mapping[str, str] 
             looks.append(stacks.dump(pids, command))
     for process in processes:
         texts = [f"memdoctor live: {described(process, host)}\n"]
-        for look in looks:
-            stack = look[process.pid]
-            texts.append(f"\n{stack.text.rstrip()}\n" if stack.text else "")
-        problem = looks[0][process.pid].problem if looks else ""
-        if problem:
+        found = [look[process.pid] for look in looks if process.pid in look]
+        texts += [f"\n{stack.text.rstrip()}\n" for stack in found if stack.text]
+        problem = found[0].problem if found else ""
+        if process.pid in strangers:
+            skips.append(Skip(f"stack of process {process.pid}", f"not a Python process ({strangers[process.pid]})"))
+        elif problem:
             skips.append(Skip(f"stack of process {process.pid}", problem))
         name = f"rank_{process.rank}" if process.rank is not None else f"process_{process.pid}"
         path = folder / f"{name}.txt"
@@ -52,7 +67,18 @@ def collect(targets: Sequence[str], folder: Path, *, environ: Mapping[str, str] 
         )
     elif answer.problem:
         skips.append(Skip("NCCL RAS", answer.problem))
-    return skips
+    lines = tuple(_stranger(pid, name) for pid, name in strangers.items())
+    return Seen(tuple(skips), lines, nothing=not pids and not answer.text)
+
+
+def _is_stranger(process: Process) -> bool:
+    return interpreter.runs_python(_PROC / str(process.pid)) is False
+
+
+def _stranger(pid: int, name: str) -> str:
+    below = interpreter.below(pid)
+    instead = f"below it runs Python: {', '.join(map(str, below))}" if below else ASK
+    return f"--live {pid}: not a Python process ({name}), so its stack cannot be read; {instead}"
 
 
 def described(process: Process, host: str) -> str:

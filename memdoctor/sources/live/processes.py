@@ -21,7 +21,7 @@ MOST = 1_024  # processes looked at
 _WORDS = 6  # of a command line among which a launcher stands
 _COMMAND = 300  # characters of a command line that are kept
 _LOOK = 0.2  # seconds over which it is seen whether a process computes
-_ASK = "give the PID of a training process or of its launcher, or `torchrun`"
+ASK = "give the PID of a training process or of its launcher, or `torchrun`"
 
 
 @record
@@ -57,7 +57,7 @@ def find(targets: Sequence[str], proc: Path = Path("/proc")) -> list[Process]:
         if target == LAUNCHER:
             roots = [process.pid for process in family.values() if process.pid != os.getpid() and process.launcher]
             if not roots:
-                raise InputError(f"--live torchrun: none of your processes on this machine is one of torchrun; {_ASK}")
+                raise InputError(f"--live torchrun: none of your processes on this machine is one of torchrun; {ASK}")
         else:
             roots = [_pid(target, family, proc)]
         for root in roots:
@@ -67,23 +67,23 @@ def find(targets: Sequence[str], proc: Path = Path("/proc")) -> list[Process]:
             for process in workers or [family[root]]:
                 found[process.pid] = process
     if not found:
-        raise InputError(f"--live torchrun: torchrun runs, but has no workers (any more); {_ASK}")
+        raise InputError(f"--live torchrun: torchrun runs, but has no workers (any more); {ASK}")
     chosen = sorted(found.values(), key=lambda process: (process.rank is None, process.rank or 0, process.pid))[:MOST]
     return _with_load(chosen, proc)
 
 
 def _pid(target: str, family: Mapping[int, Process], proc: Path) -> int:
     if not target.isascii() or not target.isdigit() or int(target) == 0:
-        raise InputError(f"--live {target!r}: not a process; {_ASK}")
+        raise InputError(f"--live {target!r}: not a process; {ASK}")
     pid = int(target)
     folder = proc / str(pid)
     if not folder.exists():
-        raise InputError(f"--live {pid}: no such process on this machine; {_ASK}")
+        raise InputError(f"--live {pid}: no such process on this machine; {ASK}")
     if pid not in family:
         try:
             owner = folder.stat().st_uid
         except OSError:
-            raise InputError(f"--live {pid}: that process has just ended; {_ASK}") from None
+            raise InputError(f"--live {pid}: that process has just ended; {ASK}") from None
         raise InputError(
             f"--live {pid}: that process belongs to {_user(owner)}; memdoctor looks at processes of its own user only ({_user(os.getuid())})"
         )

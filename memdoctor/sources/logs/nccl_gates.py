@@ -12,6 +12,6 @@ GATES = tuple(map(Gate, (
 # Lines that come with every communicator or even every channel: of very many a part is read.
 SAMPLED_GATES = tuple(map(Gate, (
     b" via P2P/", b" via SHM/", b" via NET/", b" via direct shared memory", b"NCCL INFO Trees [0]", b"NCCL INFO Connected ", b" coll channels, ",
-    b" localRanks ", b"NVLS multicast support is ",
+    b" localRanks ", b"NVLS multicast support is ", b"NCCL INFO GPU Direct RDMA ",
 )))  # fmt: skip
 WEIGHT = 0.01  # of one such line, towards the number from which on a part is enough: 50,000, the set-up of several hundred ranks

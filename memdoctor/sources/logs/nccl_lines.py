@@ -27,6 +27,7 @@ _BOOTSTRAP = re.compile(rb"Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):(\S+?)<\d+>
 _SOCKET = re.compile(rb"NET/Socket : Using (?:\[\d+\])?([\w.@-]+):(\S+?)<\d+>")
 _CARD = re.compile(rb"\[\d+\](?:\{\S+?\} ?)?([\w.+-]+):\d+/(\w+)")
 _GDR = re.compile(rb"GPU Direct RDMA (Enabled|Disabled) for (?:GPU \S+ / )?HCA \d+ '")
+_DISTANCE = re.compile(rb"GPU Direct RDMA (Enabled|Disabled) for GPU \S+ / HCA (\S+) \(distance ")
 _VARIABLE = re.compile(rb"(NCCL_\w{1,60}) set by environment to (.{1,200}?)\.?\s*$")
 _TIMINGS = re.compile(rb"rank (\d+) nranks (\d+) total ([\d.]+) \((.{1,200}?)\)")
 _PART = re.compile(rb"(\w+) ([\d.]+)")
@@ -177,6 +178,13 @@ def _net(process: Process, thread: bytes, message: bytes, line: int) -> None:
             process.note("gdr", line)
 
 
+def _distance(process: Process, _thread: bytes, message: bytes, line: int) -> None:
+    """Whether a card is near enough to the GPU: NCCL 2.10 - 2.28 say so of each pair."""
+    found = _DISTANCE.match(message)
+    if found is not None and not process.reach(found[2], near=found[1] == b"Enabled"):
+        process.note("gdr_far", line)
+
+
 def _variable(process: Process, _thread: bytes, message: bytes, line: int) -> None:
     found = _VARIABLE.match(message)
     if found is not None and len(process.variables) < MOST_VARIABLES:
@@ -201,6 +209,7 @@ def _timings(process: Process, _thread: bytes, message: bytes, line: int) -> Non
 _READERS: Mapping[bytes, Reader] = {
     b"comm ": _place, b"ncclC": _comm, b"[Rank": _comm, b"Chann": _edge, b"Ring ": _edge, b"Conne": _connected, b"Trees": _trees, b"NVLS ": _nvls,
     b"Using": _network, b"Assig": _network, b"Boots": _bootstrap, b"NCCL_": _variable, b"Init ": _timings,
+    b"GPU D": _distance,
 }  # fmt: skip
 
 

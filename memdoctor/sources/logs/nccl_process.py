@@ -14,6 +14,7 @@ STAGES = ("network", "bootstrap", "topology", "graph", "connect", "trees", "fini
 NETWORK, BOOTSTRAP, TOPOLOGY, GRAPH, CONNECT, TREES, FINISH, COMPLETE = range(8)
 MOST_COMMS = 64  # of one process that are kept apart
 MOST_VARIABLES = 64
+MOST_CARDS = 64
 
 
 @entity
@@ -62,10 +63,25 @@ class Process:
     network: str | None = None
     cards: tuple[str, ...] | None = None
     socket: str | None = None
-    gdr: bool | None = None
+    gdr: bool | None = None  # GPUDirect is offered for a card, whatever the way to it
+    near: bool = False  # some card is near enough to the GPU for GPUDirect
+    far: set[bytes] = field(default_factory=set)  # cards that are not
     nvls: bool | None = None
     read: bool = False  # some edge is read by the receiver: NVLink
     connecting: bool = False  # edges were told, and nothing yet of their being connected
+
+    def reach(self, card: bytes, *, near: bool) -> bool:
+        """Keep whether ``card`` is near enough to the GPU for GPUDirect; returns ``near``."""
+        self.near = self.near or near
+        if not near and len(self.far) < MOST_CARDS:
+            self.far.add(card)
+        return near
+
+    def offers_gdr(self) -> bool | None:
+        """Whether GPUDirect is offered and some card is near enough for it; None where nothing tells."""
+        if not self.near and self.far and len(self.far) >= len(self.cards or ()):
+            return False
+        return True if self.gdr is None and self.near else self.gdr
 
     def note(self, name: str, line: int) -> None:
         self.lines.setdefault(name, line)
@@ -105,6 +121,6 @@ class Process:
             "open_comm": (open_.id or None) if open_ is not None else None, "open_line": open_.line if open_ is not None else None,
             "begun": any(comm.started or comm.stage > NETWORK for comm in self.comms) or "network" in self.lines, "starts": any(comm.started for comm in self.comms),
             "communicators": len(self.comms), "seconds": main.seconds, "timings": main.timings or None, "interface": self.interface, "address": self.address,
-            "network": self.network, "cards": self.cards, "socket": self.socket, "gdr": self.gdr, "nvls": self.nvls, "nvlink_read": self.read or None,
+            "network": self.network, "cards": self.cards, "socket": self.socket, "gdr": self.offers_gdr(), "nvls": self.nvls, "nvlink_read": self.read or None,
             "connecting": self.connecting, "edges": dict(self.edges), "variables": dict(self.variables), "lines": dict(self.lines),
         }  # fmt: skip
