@@ -219,7 +219,7 @@ KINDS: Mapping[str, Kind] = {
     "run.args": Kind("Arguments or configuration as the framework dumped them.", {"name": "str", "values": "map"}),
     "run.config": Kind("A configuration printed as JSON; name: deepspeed, transformers.", {"name": "str", "values": "map"}),
     "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
-    "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
+    "run.trainable": Kind("How many parameters are trained, as PEFT prints it, and what says that it is LoRA: with its rank ``r`` and the modules that are ``saved`` (trained whole).", {"name": "str", "trainable": "int", "total": "int", "percent": "float", "r": "int", "saved": "str"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
     "run.bar": Kind("A progress bar: ``done`` of ``total``; ``text`` is what stands before it.", {"name": "str", "text": "str", "done": "int", "total": "int"}, readings=True, beside="watchdog.timeout"),
     "run.took": Kind("How long a step took in which the ranks may wait for one of them; name: save, load, evaluation, index.", {"name": "str", "took": "seconds", "took_ms": "ms"}),
@@ -615,6 +615,8 @@ def show(kind: str, name: str, value: Any) -> str:
         return units.format_size(value)
     if type_ in ("seconds", "ms"):
         return units.format_duration(value)
+    if isinstance(value, float) and name == "share":
+        return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
     if isinstance(value, float):
         return units.format_count(value) if abs(value) < 1e6 else f"{value:.3g}"
     if isinstance(value, (list, tuple)):
