@@ -315,14 +315,14 @@ KINDS: Mapping[str, Kind] = {
     "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline computed (name: compute) or waited for its neighbours (name: wait).", {"name": "str", "forward": "ms", "backward": "ms", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}, readings=True),
     "stage.time": Kind("Compute time of a pipeline stage in one step, the median of its ranks (derived).", {"stage": "int", "seconds": "float", "ranks": "list", "layers": "int"}),
     "stage.uneven": Kind(
-        "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",
+        "Pipeline stages or ranks differ (derived); what: memory, time, parameters, headroom (nearly full beside one that is not). `reason`: embedding, logits, warm_up, layers, moe, fewer_layers, light (a stage that idles), rank or unknown.",
         {
             "what": "str", "stage": "int", "other_stage": "int", "stages": "int", "most": "str", "least": "str", "over": "float", "reason": "str", "because": "str",
             "split": "str", "proposal": "str", "proposal_split": "str", "gain": "str", "bubble": "str", "per_rank": "bool", "text": "str",
         },
     ),
     "rank.slow": Kind(
-        "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived).",
+        "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived); how: replicas, report, stages, or spread (which rank is not told).",
         {"slow_ranks": "list", "stage": "int", "by": "float", "seconds": "float", "peers": "float", "samples": "int", "text": "str", "how": "str"},
     ),
     "series.divergence": Kind(
