@@ -219,7 +219,7 @@ KINDS: Mapping[str, Kind] = {
     "run.args": Kind("Arguments or configuration as the framework dumped them.", {"name": "str", "values": "map"}),
     "run.config": Kind("A configuration printed as JSON; name: deepspeed, transformers.", {"name": "str", "values": "map"}),
     "run.shape": Kind("A size of the model or the batch that a line of its own tells; name: vocabulary, batch, arguments.", {"name": "str", "padded_vocab": "int", "seq": "int", "micro_batch": "int", "accumulation": "int", "parameters": "int"}),
-    "run.trainable": Kind("How many parameters are trained, as PEFT prints it.", {"name": "str", "trainable": "int", "total": "int", "percent": "float"}),
+    "run.trainable": Kind("How many parameters are trained, as PEFT prints it, and what says that it is LoRA: with its rank ``r`` and the modules that are ``saved`` (trained whole).", {"name": "str", "trainable": "int", "total": "int", "percent": "float", "r": "int", "saved": "str"}),
     "run.phase": Kind("The job enters a phase.", {"name": "str", "step": "int", "path": "str"}),
     "run.bar": Kind("A progress bar: ``done`` of ``total``; ``text`` is what stands before it.", {"name": "str", "text": "str", "done": "int", "total": "int"}, readings=True, beside="watchdog.timeout"),
     "run.took": Kind("How long a step took in which the ranks may wait for one of them; name: save, load, evaluation, index.", {"name": "str", "took": "seconds", "took_ms": "ms"}),
@@ -315,14 +315,14 @@ KINDS: Mapping[str, Kind] = {
     "pipeline.wait": Kind("What one rank of a DeepSpeed pipeline computed (name: compute) or waited for its neighbours (name: wait).", {"name": "str", "forward": "ms", "backward": "ms", "recv_input": "ms", "recv_grad": "ms", "send_output": "ms", "send_grad": "ms"}, readings=True),
     "stage.time": Kind("Compute time of a pipeline stage in one step, the median of its ranks (derived).", {"stage": "int", "seconds": "float", "ranks": "list", "layers": "int"}),
     "stage.uneven": Kind(
-        "Pipeline stages or ranks differ (derived); what: memory, time, parameters. `reason`: embedding, logits, warm_up, layers, moe, rank or unknown.",
+        "Pipeline stages or ranks differ (derived); what: memory, time, parameters, headroom (nearly full beside one that is not). `reason`: embedding, logits, warm_up, layers, moe, fewer_layers, light (a stage that idles), rank or unknown.",
         {
             "what": "str", "stage": "int", "other_stage": "int", "stages": "int", "most": "str", "least": "str", "over": "float", "reason": "str", "because": "str",
             "split": "str", "proposal": "str", "proposal_split": "str", "gain": "str", "bubble": "str", "per_rank": "bool", "text": "str",
         },
     ),
     "rank.slow": Kind(
-        "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived).",
+        "A rank, or a tensor-parallel group of ranks, that is steadily slower than others at the same work (derived); how: replicas, report, stages, or spread (which rank is not told).",
         {"slow_ranks": "list", "stage": "int", "by": "float", "seconds": "float", "peers": "float", "samples": "int", "text": "str", "how": "str"},
     ),
     "series.divergence": Kind(
@@ -615,6 +615,8 @@ def show(kind: str, name: str, value: Any) -> str:
         return units.format_size(value)
     if type_ in ("seconds", "ms"):
         return units.format_duration(value)
+    if isinstance(value, float) and name == "share":
+        return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
     if isinstance(value, float):
         return units.format_count(value) if abs(value) < 1e6 else f"{value:.3g}"
     if isinstance(value, (list, tuple)):

@@ -64,6 +64,7 @@ class _Walk:
         self.scales: list[float] = []  # first, last, least, greatest
         self.late_skips = self.late = 0
         self._half = self.steps // 2
+        self._means = steps.shape == "dict"  # the Trainer prints the mean loss of an interval
         self._keyed = steps.shape == "megatron"  # its lines leave a loss out that is NaN
         self._iteration = steps.column("iteration")
         self._loss, self._norm, self._scale, self._lr = (steps.column(name) for name in ("loss", "grad_norm", "scale", "lr"))
@@ -171,6 +172,13 @@ class _Walk:
         """The row at which what is wrong began: the start of what lasts to the end, else the first bad step."""
         return self.trouble if self.trouble is not None else self.onset
 
+    def _since(self, row: int) -> int:
+        """The iteration at which it began: that of the row; but a mean that is exactly 0 holds no other step since the row before."""
+        iteration = int(self._iteration[row])
+        if row and self._loss[row] == 0 and self._means:
+            return min(iteration, int(self._iteration[row - 1]) + 1)
+        return iteration
+
     def fields(self, finished: bool) -> dict[str, Any]:
         scaled = bool(self.scales) and self.scales[3] > FLOOR  # bf16 and fp32 print a constant 1.0
         trouble = self.nan_steps + self.nan_grads + self.skipped > 0
@@ -201,7 +209,7 @@ class _Walk:
             "zero_loss_at_end": self.zero_run,
             "first_zero_loss_step": self.first_zero_loss,
             "loss_before_zero": self.before_zero if self.zero_run else None,
-            "iteration": int(self._iteration[row]) if (row := self.began()) is not None else None,
+            "iteration": self._since(row) if (row := self.began()) is not None else None,
             "finished": finished,
             "has_scale": scaled,
             "max_lr": self.max_lr or None,

@@ -49,6 +49,16 @@ def test_nan_after_finite_losses_stands_at_its_first_line() -> None:
     assert "loss nan" in fact.origin.excerpt
 
 
+def test_a_mean_of_0_dates_back_to_the_line_before() -> None:
+    """Hugging Face's Trainer shows NaN as 0 in its means; a mean of exactly 0 holds no other loss."""
+    lines = [f"{{'loss': {2.0 - i / 1000}, 'learning_rate': 0.001, 'step': {i}}}" for i in range(50, 301, 50)]
+    lines += [f"{{'loss': 0.0, 'learning_rate': 0.001, 'step': {i}}}" for i in range(350, 601, 50)]
+    fact = judge(lines)
+    assert fact.fields["iteration"] == 301
+    assert fact.fields["zero_loss_at_end"] == 6
+    assert judge([f"step {i} loss {2.0 if i <= 300 else 0.0}" for i in range(50, 601, 50)]).fields["iteration"] == 350  # no mean
+
+
 def test_fp16_search_for_a_scale_at_the_start_is_over() -> None:
     lines = [step(i, 5.0, "inf", i + 1, 2.0 ** (16 - i)) for i in range(4)] + [step(i, 5.0 - i / 10, 1.0, 4, 4096.0) for i in range(4, 20)]
     fields = judge(lines).fields

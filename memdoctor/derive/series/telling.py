@@ -38,7 +38,7 @@ class Teller:
         signs = found.signs
         fields: dict[str, Any] = {
             "name": found.name, "iteration": found.onset, "ramp": self._steps(segment, found.place, found.ramp) if found.ramp else 0,
-            "sign": signs.first, "sign_iteration": signs.onset, "nan_iteration": None if bad is None else segment.times[bad], "lr": signs.rate,
+            "sign": signs.first, "sign_iteration": signs.onset, "nan_iteration": None if bad is None else _since(segment, bad), "lr": signs.rate,
             "lr_before": signs.rate_before,
         }  # fmt: skip
         if signs.norm is not None:
@@ -154,3 +154,10 @@ class Teller:
             name in ("first", "last", "capacity", "peak", "per_step") and isinstance(value, float) and value > 1e4
         )
         return round(value) if whole and isinstance(value, float) and math.isfinite(value) else value
+
+
+def _since(segment: Segment, place: int) -> float:
+    """The iteration of a loss that stands for NaN; a mean of exactly 0, as the Trainer prints it, holds no other step since the line before."""
+    if place and segment.steps.shape == "dict" and segment.values("loss")[place] == 0:
+        return min(segment.times[place], segment.times[place - 1] + 1)
+    return segment.times[place]

@@ -9,6 +9,7 @@ from memdoctor.derive.stages.expected import expected_of
 from memdoctor.derive.stages.grid import grid_of
 from memdoctor.derive.stages.job import Job
 from memdoctor.derive.stages.memory_facts import memory_facts
+from memdoctor.derive.stages.memory_gap import gap_facts
 from memdoctor.derive.stages.time_facts import reported_facts, time_facts
 from memdoctor.model import Fact
 
@@ -19,4 +20,4 @@ def balance(attempt: int, facts: Sequence[Fact], earlier: Sequence[Fact] = ()) -
     shapes = shapes_of([*reversed(facts), *reversed(earlier)])
     grid = grid_of(facts, shapes)
     job = Job(attempt, facts, shapes, grid, expected_of(facts, shapes, grid) if grid is not None else None)
-    return [*memory_facts(job), *time_facts(job), *reported_facts(job)]
+    return [*memory_facts(job), *gap_facts(job), *time_facts(job), *reported_facts(job)]

@@ -46,7 +46,7 @@ def memory_facts(job: Job) -> list[Fact]:
             "rank": uneven.fact.rank,
             "other_stage": uneven.other,
             "per_rank": False,
-            **_why_memory(job, grid, stages, uneven.stage),
+            **why_memory(job, grid, stages, uneven.stage),
         }
     over = f"rank {uneven.rank} holds" if uneven.rank is not None else f"stage {uneven.stage} of {grid.pp} holds"
     under = f"the other ranks of stage {uneven.stage}" if uneven.rank is not None else f"stage {uneven.other}"
@@ -56,13 +56,21 @@ def memory_facts(job: Job) -> list[Fact]:
     return [*found, job.fact("stage.uneven", {"what": "memory", "stages": grid.pp, **fields}, uneven.fact)]
 
 
-def _why_memory(job: Job, grid: Grid, stages: Mapping[int, Mapping[int, Fact]], stage: int) -> dict[str, Any]:
-    sizes = [int(memory.fullest(stages[number]).fields["peak"]) for number in range(grid.pp)]
-    fitted: StageMemory | None = None
-    expected = job.expected
-    if expected is not None and job.shapes is not None and job.shapes.model is not None and job.shapes.layout.pp == grid.pp:
-        fitted = fit(job.shapes.model, job.shapes.layout, [float(size) for size in sizes])
-    why = memory.reason(sizes, stage, expected.layers if expected else None, fitted, expected.sizes if expected else ())
+def fitted_of(job: Job, grid: Grid, stages: Mapping[int, Mapping[int, Fact]]) -> StageMemory | None:
+    """The model of the stages that comes nearest to their peaks; None where the model's sizes are not known."""
+    if job.expected is None or job.shapes is None or job.shapes.model is None or job.shapes.layout.pp != grid.pp:
+        return None
+    return fit(job.shapes.model, job.shapes.layout, [float(size) for size in _sizes(grid, stages)])
+
+
+def _sizes(grid: Grid, stages: Mapping[int, Mapping[int, Fact]]) -> list[int]:
+    return [int(memory.fullest(stages[number]).fields["peak"]) for number in range(grid.pp)]
+
+
+def why_memory(job: Job, grid: Grid, stages: Mapping[int, Mapping[int, Fact]], stage: int) -> dict[str, Any]:
+    """Fields of stage.uneven: why ``stage`` is the fullest, how the layers are dealt, and what would be better."""
+    fitted, expected = fitted_of(job, grid, stages), job.expected
+    why = memory.reason(_sizes(grid, stages), stage, expected.layers if expected else None, fitted, expected.sizes if expected else ())
     fields: dict[str, Any] = {"reason": why, "because": BECAUSE.get(why)}
     if expected is not None:
         fields["split"] = show_sizes(expected.sizes, grid.pp)
