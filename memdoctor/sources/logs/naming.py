@@ -194,7 +194,7 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
     role = _ROLE.fullmatch(low)
     if role is not None:
         return Told(rank=int(role[1]), local_rank=int(role[2]))
-    ranks = list(_RANK.finditer(low))
+    ranks = list(_RANK.finditer(low)) if "rank" in low else []
     local = next((match for match in ranks if match["whose"] == "local"), None)
     known = None if local is None else int(local["number"])
     for match in ranks:
@@ -250,7 +250,7 @@ def _unit(folder: _Folder, match: re.Match[str], group: int | str = 0) -> str:
 def _host_of(name: str, folder: _Folder) -> str | None:
     """``node-02`` out of ``node-02.log``; in the middle of a name (``llama_node4_tp8``) only where there are several."""
     low = _low(name)
-    for match in _HOST.finditer(low):
+    for match in _HOST.finditer(low) if "node" in low or "host" in low else ():
         if (
             match.start() == 0
             or low[match.start() - 1] == "."
@@ -267,6 +267,6 @@ def _stream_of(name: str, folder: _Folder) -> str | None:
         return "stderr"
     if _STDOUT.search(low):
         return "stdout"
-    if any(f"{name[: match.start()]}err{name[match.end() :]}" in folder.names for match in _OUT.finditer(low)):
+    if "out" in low and any(f"{name[: match.start()]}err{name[match.end() :]}" in folder.names for match in _OUT.finditer(low)):
         return "stdout"  # an .out alone holds both streams
     return None

@@ -38,6 +38,9 @@ class Outcome:
     unread: frozenset[int] = NOTHING
 
 
+NO_FACTS = Store()
+
+
 class LogReader:
     """Reads logs, ``logs`` of them, with one set of signals."""
 
@@ -63,7 +66,7 @@ class LogReader:
                 else:
                     if on_bytes is not None:
                         on_bytes(read[0].bytes)
-                    yield Outcome(Store(), None, *read, unread=unread)
+                    yield Outcome(NO_FACTS, None, *read, NOTHING, unread)
 
     @cached_property
     def index(self) -> SignalIndex:
