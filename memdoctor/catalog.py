@@ -297,7 +297,7 @@ KINDS: Mapping[str, Kind] = {
         {
             "steps": "int", "first_loss": "float", "last_finite_loss": "float", "max_loss": "float", "min_loss": "float", "rise": "float",
             "nan_steps": "int", "first_nan_step": "int", "finite_before_nan": "int", "nan_grad_steps": "int", "first_nan_grad_step": "int",
-            "nonfinite_at_end": "bool", "finite_loss_at_end": "bool", "skipped_steps": "int", "skipped_at_end": "int", "skipped_share": "float",
+            "nonfinite_at_end": "bool", "bad_at_end": "int", "finite_loss_at_end": "bool", "skipped_steps": "int", "skipped_at_end": "int", "skipped_share": "float",
             "scale_first": "float", "scale_last": "float", "scale_min": "float", "at_floor_steps": "int", "recovered": "bool", "zero_grad_steps": "int",
             "zero_loss_steps": "int", "zero_loss_at_end": "int", "first_zero_loss_step": "int", "loss_before_zero": "float",
             "finished": "bool", "has_scale": "bool", "max_lr": "float",

@@ -195,6 +195,7 @@ class _Walk:
             "nan_grad_steps": self.nan_grads,
             "first_nan_grad_step": self.first_nan_grad,
             "nonfinite_at_end": self.bad_run > 0,
+            "bad_at_end": self.bad_run,
             "finite_loss_at_end": self.bad_run == 0 and self.last_loss is not None,
             "skipped_steps": self.skipped,
             "skipped_at_end": self.skip_run,

@@ -29,7 +29,7 @@ def chart(
     values = sorted(value for _, value in known)
     low, high, middle = values[0], values[-1], values[len(values) // 2]
     log = low > 0 and high > WIDE * middle
-    scale: Callable[[float], float] = math.log10 if log else float
+    scale: Callable[[float], float] = math.log10 if log else lambda value: value / 2  # of halves no difference is infinite
     bottom, top = scale(low), scale(high)
     labels = [show(high), show(low)]
     margin = max(map(len, labels))

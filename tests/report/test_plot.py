@@ -63,6 +63,13 @@ def test_no_points_break_it(points: list[tuple[float, float | None]], width: int
         assert line.isprintable()
 
 
+def test_values_whose_difference_no_float_holds() -> None:
+    rows = chart([(0.0, 1.7e308), (10.0, -1.7e308)], width=40, height=4, show=show, braille=False)
+    assert len(rows) == 5
+    assert rows[0].partition("|")[2].strip()
+    assert rows[3].partition("|")[2].strip()
+
+
 @pytest.mark.parametrize("value", [5.0, 0.0, -3.0])
 def test_a_level_line(value: float) -> None:
     assert len(chart([(0.0, value), (10.0, value)], width=40, height=4, show=show, braille=True)) == 5

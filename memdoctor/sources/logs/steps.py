@@ -57,7 +57,7 @@ __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_ste
 
 def read_step(raw: bytes) -> tuple[str, Step] | None:
     """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dashes, pipeline, dict,
-    bar, print.
+    bar, print, counted.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
@@ -98,6 +98,7 @@ _SHAPES: tuple[tuple[str, Callable[[bytes], Step | None]], ...] = (
     ("dict", prints.read_dict),
     ("bar", bars.read),
     ("print", prints.read_print),
+    ("counted", prints.read_counted),
 )
 
 

@@ -69,6 +69,13 @@ def minute(text: str) -> float | None:
         (b"iter 100: loss 3.2001, time 350.12ms, mfu 30.00%", "print", {"iteration": 100, "loss": 3.2001, "ms": 350.12}),
         (b"Step 20/100 | Loss: 2.5 | step time: 1.5s | data_time: 0.75s", "print", {"loss": 2.5, "ms": 1500.0, "data": 750.0}),
         (b"step 5 train_loss=2.5 dt: 120.5ms tok/s: 45,000", "print", {"ms": 120.5, "tokens": 45000}),
+        (b"[145/400] loss=4.0320", "counted", {"iteration": 145, "loss": 4.032}),
+        (
+            b"2026-01-01 09:00:00,123 - INFO - [ 45/400]  train loss:      nan  lr: 1.0e-04",
+            "counted",
+            {"iteration": 45, "loss": math.nan, "lr": 1e-4},
+        ),
+        (b"Epoch 3 [145/400] loss=2.5 grad_norm=0.5", "counted", {"iteration": 145, "grad_norm": 0.5}),
         (b"{'train/loss': 2.5, 'train/grad_norm': 0.5, 'global_step': 7}", "dict", {"iteration": 7, "loss": 2.5, "grad_norm": 0.5}),
     ],
 )
@@ -87,6 +94,11 @@ def test_reads(raw: bytes, shape: str, values: dict[str, float]) -> None:
         b"Map: 100%|##########| 1000/1000 [00:01<00:00, 900.1 examples/s]",
         b"Loading checkpoint shards:  50%|#####     | 2/4 [00:05<00:05,  2.55s/it]",
         b"iter 5 took 3 s of total time 100 s",
+        b"Epoch: [3/10] loss: 2.3",
+        b"Epoch [3/10] loss=2.3",
+        b"[3/12] val loss: 2.0",
+        b"Evaluating [3/12] eval_loss=2.0",
+        b"[3/12] downloading loss.json",
     ],
 )
 def test_leaves(raw: bytes) -> None:
@@ -98,6 +110,7 @@ PADDED = {  # one line of each shape, with its loss and its norm as formats with
     "bar": b"Epoch 0:  45%%|####5     | 450/1000 [05:12<06:21,  1.44s/it, step=%s, loss=%s, grad_norm=%s]",
     "dashes": b"step:7 - train/loss:%s - train/grad_norm:%s - train/lr:1e-06",
     "dict": b"{'step': %s, 'loss': %s, 'grad_norm': %s, 'lr': 0.0001}",
+    "counted": b"[%s/400] loss=%s grad_norm=%s",
     "pipeline": b"steps: %s loss: %s iter time (s): %s samples/sec: 12.345",
 }
 

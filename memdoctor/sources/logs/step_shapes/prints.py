@@ -18,6 +18,11 @@ _PRINT = lazy(
     rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss\b['\"]?" + extras.GAP + extras.NUMBER + rb"\b(?!\s*scal)",
     re.I,
 )
+_COUNTED = lazy(  # "[145/400] loss=2.31", which no word names; not the "[3/10]" of an epoch
+    rb"(?:^|[-|\]0-9] )\[ {0,16}(\d+)/ {0,16}\d+\].{0,120}?(?<!val )(?<!valid )(?<!validation )(?<!eval )(?<!test )"
+    rb"\b(?:train(?:ing)?[_/ ]?|lm[_ ])?loss['\"]?[=:] {0,16}" + extras.NUMBER + rb"\b(?!\s*scal)",
+    re.I,
+)
 _COUNTS = (b"epoch", b"step", b"global_step", b"iteration", b"learning_rate", b"lr")
 _DICT_KEYS: Mapping[bytes, str] = {
     b"loss": "loss",
@@ -84,6 +89,18 @@ def read_dict(raw: bytes) -> Step | None:
 
 def read_print(raw: bytes) -> Step | None:
     match = _PRINT.search(raw)
+    if match is None:
+        return None
+    step: Step = {"iteration": float(match[1]), "loss": extras.grouped(match[2])}
+    extras.read(raw, match.start(), step)
+    return step
+
+
+def read_counted(raw: bytes) -> Step | None:
+    """``[145/400] loss=2.31``: a count of all, without a word for it."""
+    if b"/" not in raw or b"[" not in raw:
+        return None
+    match = _COUNTED.search(raw)
     if match is None:
         return None
     step: Step = {"iteration": float(match[1]), "loss": extras.grouped(match[2])}
