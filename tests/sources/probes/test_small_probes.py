@@ -215,17 +215,19 @@ def test_one_read_only_file_system_is_told_once(tmp_path: Path, monkeypatch: pyt
 
 @pytest.fixture
 def as_nobody() -> Iterator[Path]:
-    """A folder that one may enter but not write in, and nobody who is root: root may write everywhere."""
+    """The working folder, which one may enter but not write in, and nobody who is root: root may write everywhere."""
     folder = Path(tempfile.mkdtemp(prefix="memdoctor-places-", dir="/tmp"))
     (folder / "open").mkdir()
     (folder / "open").chmod(0o777)
     folder.chmod(0o555)
-    root = os.geteuid() == 0
+    root, here = os.geteuid() == 0, Path.cwd()
+    os.chdir(folder)  # where the check itself is started matters to no job
     if root:
         os.seteuid(65_534)
     yield folder
     if root:
         os.seteuid(0)
+    os.chdir(here)  # which nobody might not have entered
     folder.chmod(0o755)
     shutil.rmtree(folder)
 
@@ -236,9 +238,8 @@ def unwritable(**environ: str) -> list[tuple[str, str]]:
     return [(str(fact.get("name")), str(fact.get("path"))) for fact in book.facts if fact.get("unwritable")]
 
 
-def test_a_folder_that_may_not_be_written_is_told_once(as_nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_written_is_told_once(as_nobody: Path) -> None:
     home, free = str(as_nobody), str(as_nobody / "open")
-    monkeypatch.chdir(as_nobody)  # where the check itself is started matters to no job
     assert unwritable(HOME=home, TMPDIR=free) == [("cache", home)]
     assert unwritable(HOME=home, TMPDIR=home, XDG_CACHE_HOME=free, TRITON_CACHE_DIR=free) == [("tmp", home)]
     assert unwritable(HOME=home, TMPDIR=free, XDG_CACHE_HOME=free, TRITON_CACHE_DIR=free) == [("home", home)]
