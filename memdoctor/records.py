@@ -109,8 +109,10 @@ def _init(cls: type, names: Sequence[str], given: Mapping[str, Any]) -> Callable
     }
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
-        tail = None if named else tails.get(len(values))
-        for put, value in zip(setters, complete(values, named) if tail is None else values + tail, strict=True):
+        if named or len(values) != count:
+            tail = None if named else tails.get(len(values))
+            values = tuple(complete(values, named)) if tail is None else values + tail
+        for put, value in zip(setters, values):  # noqa: B905 - as many: it is what takes the time
             put(self, value)
 
     return __init__

@@ -173,6 +173,7 @@ class PlainLogs:
         series = Series(file.path)
         first: tuple[int, int] | None = None
         last = (0, 0)
+        line, counted = 1, log.start
         for batch, low, high in sorted(log.parts, key=_begin) if len(log.parts) > 1 else log.parts:
             spans = batch.spans[low:high]
             lines, line, counted = [], 1, log.start
@@ -186,17 +187,17 @@ class PlainLogs:
             )  # fmt: skip
             first = spans[0] if first is None else first
             last = max(last, spans[-1])
-        beginning = Beginning(file, self._logs)
         begun = None if first is None else _moment(text, first)
         over = begun if first is None or first == last else _moment(text, last)
         if begun is None or over is None:
+            beginning = Beginning(file, self._logs)
             beginning.read(log.data, log.mtime)
             found = last_stamp(log.data[-END:], beginning.year)
             begun, over = beginning.first, beginning.first if found is None else found[1]
-        count = text.count(b"\n", log.start, log.end)
+        count = line - 1 + text.count(b"\n", counted, log.end)
         read = FileRead(
             file.path, log.number, file.rank, file.attempt, begun, over, 1, count, False, not log.stored.endswith(b"\n"), time.time() - log.mtime,
-            frozenset(beginning.ranks), series, file.opened,
+            frozenset(() if file.rank is None else (file.rank,)), series, file.opened,
         )  # fmt: skip
         return InputFile(file.path, len(log.stored), count), read
 

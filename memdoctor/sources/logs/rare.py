@@ -10,8 +10,10 @@ from memdoctor.sources.logs.sampling import NOTHING, RARE
 
 def rare(outcomes: Sequence[Outcome], logs: Sequence[Numbered], reader: LogReader) -> list[int]:
     """The places of logs that are to be read as a whole: the first few that hold such lines. One rank draws the bar, and prints the timers."""
-    seen = NOTHING.union(*(outcome.unread for outcome in outcomes))
-    missing = seen - NOTHING.union(*(outcome.met for outcome in outcomes)) if seen else NOTHING
+    seen = NOTHING.union(*{outcome.unread for outcome in outcomes})
+    missing = seen - NOTHING.union(*{outcome.met for outcome in outcomes}) if seen else NOTHING
+    if not missing:
+        return []
     chosen: set[int] = set()
     left = dict.fromkeys(missing, RARE)
     for number, outcome in enumerate(outcomes):
