@@ -21,13 +21,13 @@ class Unavailable(Exception):
 
 
 class BlockMatcher:
-    """``without``: numbers of gates that are not looked for. Raises Unavailable."""
+    """``without``: numbers of gates that are not looked for; ``once`` of those that are told of where they are first. Raises Unavailable."""
 
-    def __init__(self, gates: Sequence[Gate], without: Collection[int] = ()) -> None:
+    def __init__(self, gates: Sequence[Gate], without: Collection[int] = (), once: Collection[int] = ()) -> None:
         self._found: list[tuple[int, int]] = []  # where a gate ends, and its number
         self._alone = tuple((number,) for number in range(len(gates)))
         self._note = _noting(self._found)
-        self._database = _database({number: gate for number, gate in enumerate(gates) if number not in without})
+        self._database = _database({number: gate for number, gate in enumerate(gates) if number not in without}, once)
 
     def hits(self, data: bytes) -> list[Hit]:
         found, alone, redraws = self._found, self._alone, b"\r" in data
@@ -66,31 +66,15 @@ def _noting(found: list[tuple[int, int]]) -> Callable[[int, int, int, int, Any],
     return note
 
 
-class Presence:
-    """Which of the gates ``numbers`` are in some data, wherever they are. Raises Unavailable."""
-
-    def __init__(self, gates: Sequence[Gate], numbers: Collection[int]) -> None:
-        self._found: set[int] = set()
-        self._database = _database({number: gate for number, gate in enumerate(gates) if number in numbers}, once=True)
-
-    def __call__(self, data: bytes) -> frozenset[int]:
-        self._found.clear()
-        self._database.scan(data, match_event_handler=self._note)
-        return frozenset(self._found)
-
-    def _note(self, number: int, _start: int, _end: int, _flags: int, _context: Any) -> None:
-        self._found.add(number)
-
-
-def _database(gates: Mapping[int, Gate], *, once: bool = False) -> Any:
-    """The gates compiled, from the user's cache where they are there; ``once``: each is told of once. Raises Unavailable."""
+def _database(gates: Mapping[int, Gate], once: Collection[int] = ()) -> Any:
+    """The gates compiled, from the user's cache where they are there; those of ``once`` are told of once. Raises Unavailable."""
     try:
         import hyperscan
     except ImportError as error:
         raise Unavailable(str(error)) from error
     expressions = [gate.text if gate.pattern else re.escape(gate.text) for gate in gates.values()]
-    flag = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
-    state = _state(f"{getattr(hyperscan, '__version__', '')} {flag}", [*gates], expressions)
+    flags = [hyperscan.HS_FLAG_SINGLEMATCH if number in once else 0 for number in gates]
+    state = _state(f"{getattr(hyperscan, '__version__', '')} {sorted(once)}", [*gates], expressions)
     kept_data = kept.get_bytes("gates", state)
     if kept_data is not None:
         with contextlib.suppress(hyperscan.error):  # of another processor, say
@@ -103,7 +87,7 @@ def _database(gates: Mapping[int, Gate], *, once: bool = False) -> Any:
             expressions=expressions,
             ids=[*gates],
             elements=len(expressions),
-            flags=[flag] * len(expressions),  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
+            flags=flags,  # neither where a match starts, nor lines, nor UTF-8: gates are bytes
         )
         kept.put_bytes("gates", state, hyperscan.dumpb(database))
     except hyperscan.error as error:

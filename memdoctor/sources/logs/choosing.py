@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from memdoctor.sources.logs.block_matcher import BlockMatcher, Presence, Unavailable
-from memdoctor.sources.logs.matcher import Gate, Hit, Matcher, PlainMatcher, find
+from memdoctor.sources.logs.block_matcher import BlockMatcher, Unavailable
+from memdoctor.sources.logs.matcher import Gate, Hit, Matcher, PlainMatcher
 from memdoctor.sources.logs.sampling import NOTHING
 
 # Bytes times gates above which the fast matcher pays for its start, some 4 ms once it is in the cache; the plain one needs 0.2 ns for a byte and a gate.
@@ -47,9 +47,9 @@ class GrowingMatcher:
             return PlainMatcher(self._gates, without)
 
 
-def presence(gates: Sequence[Gate], numbers: frozenset[int]) -> Callable[[bytes], frozenset[int]]:
-    """A function from data to those of the gates ``numbers`` that are in it."""
+def sparing(gates: Sequence[Gate], without: frozenset[int], once: frozenset[int]) -> Matcher:
+    """A matcher that need tell of the gates ``once`` only where each is first, and does not tell of those ``without``."""
     try:
-        return Presence(gates, numbers)
+        return BlockMatcher(gates, without, once)
     except Unavailable:
-        return lambda data: frozenset(number for number in numbers if find(gates[number], data) >= 0)
+        return PlainMatcher(gates, without)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 
 from memdoctor import catalog
 from memdoctor.model import Signal, signal_head
 from memdoctor.records import record
 from memdoctor.shelf import Shelf
 from memdoctor.sources.logs import nccl_gates, steps
-from memdoctor.sources.logs.choosing import GrowingMatcher, presence
-from memdoctor.sources.logs.matcher import Gate
+from memdoctor.sources.logs.choosing import GrowingMatcher, sparing
+from memdoctor.sources.logs.matcher import Gate, Matcher
 from memdoctor.sources.logs.sampling import NUMBERS, Gates
 from memdoctor.sources.logs.step_shapes import beside
 
@@ -84,6 +83,7 @@ class SignalIndex:
         self._very_many = Gates(self.sampled, of_a_rank, self.beside)
         self._sampled = sampled
         self.matcher = GrowingMatcher(self.gates)
+        self._sparing: dict[frozenset[int], Matcher] = {}
         self._signals = signals
         self._opened = tuple(gates.values())
         self._cache: dict[tuple[int, ...], Opened] = {}
@@ -92,10 +92,12 @@ class SignalIndex:
         """What of so many logs is looked through for sampled gates. Of very many the paths of NCCL's channels are a sample, too."""
         return self._very_many if logs > MOST_PATHS else self._many
 
-    @cached_property
-    def present(self) -> Callable[[bytes], frozenset[int]]:
-        """Which of the sampled gates are in some data."""
-        return presence(self.gates, self.sampled - self.beside)
+    def sparing(self, once: frozenset[int]) -> Matcher:
+        """A matcher that need tell of the sampled gates ``once`` only where each is first."""
+        known = self._sparing.get(once)
+        if known is None:
+            known = self._sparing[once] = sparing(self.gates, self.beside, once)
+        return known
 
     def opened(self, gates: tuple[int, ...]) -> Opened:
         known = self._cache.get(gates)

@@ -92,13 +92,13 @@ class PlainLogs:
         for log in logs:
             log.start, log.end = at, at + len(log.data)
             at = log.end
-        spans = self._spans(text, logs)
+        spans, unread = self._spans(text, logs)
         for gates, found in spans.items():
             self._settle(text, gates, [entry for entry in found if entry[0].plain])
         for log in logs:
             if log.plain:
                 result[log.place] = self._told(text, log)
-        return result, self._index.present(text)
+        return result, unread
 
     def _opened(self, some: Sequence[tuple[int, LogFile]]) -> list[_Log]:
         """The logs that may be plain."""
@@ -115,12 +115,18 @@ class PlainLogs:
                 logs.append(_Log(place, number, file, stored, mtime, data))
         return logs
 
-    def _spans(self, text: bytes, logs: Sequence[_Log]) -> dict[tuple[int, ...], list[_Entry]]:
-        """The segments of step lines by their gates; a log in which anything else is found is plain no more."""
+    def _spans(self, text: bytes, logs: Sequence[_Log]) -> tuple[dict[tuple[int, ...], list[_Entry]], frozenset[int]]:
+        """The segments of step lines by their gates; a log in which anything else is found is plain no more. And the gates not looked for, but met."""
         spans: dict[tuple[int, ...], list[_Entry]] = {}
         opened_by, rest = self._index.opened, iter(logs)
         log = next(rest)
-        for start, end, gates in self._index.matcher.hits(text, self._index.sampling(self._logs).out):
+        out, met = self._index.sampling(self._logs).out, set[int]()
+        for start, end, gates in self._index.sparing(out).hits(text):
+            if not out.isdisjoint(gates):
+                met |= out.intersection(gates)
+                gates = tuple(gate for gate in gates if gate not in out)
+                if not gates:
+                    continue
             while start >= log.end:
                 log = next(rest)
             opened = opened_by(gates)
@@ -128,7 +134,7 @@ class PlainLogs:
                 log.plain = False
             elif log.plain:
                 spans.setdefault(gates, []).append((log, start, end))
-        return spans
+        return spans, frozenset(met)
 
     def _settle(self, text: bytes, gates: tuple[int, ...], found: list[_Entry]) -> None:
         """Turn the lines with the same gates into numbers; a log with a line of a form that cannot be learnt is plain no more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memdoctor.sources.logs.matcher import find
 from memdoctor.sources.logs.one_log import LogReader, Numbered, Outcome
 from memdoctor.sources.logs.sampling import NOTHING, RARE
 
@@ -20,7 +21,8 @@ def rare(outcomes: Sequence[Outcome], logs: Sequence[Numbered], reader: LogReade
         wanted = outcome.unread.intersection(left)
         if not wanted:
             continue
-        held = reader.index.present(_bytes(logs[number])) & wanted
+        data = _bytes(logs[number])
+        held = [gate for gate in wanted if find(reader.index.gates[gate], data) >= 0]
         if held:
             chosen.add(number)
         for gate in held:
