@@ -46,6 +46,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
     derived: list[Fact] = list(matches)
+    broken: list[Skip] = []
     infos: list[AttemptInfo] = []
     for attempt in range(1, attempts + 1):
         own = [fact for fact in facts if fact.attempt == attempt]
@@ -59,7 +60,10 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         status, shown_by = how_it_ended(own, marks, files, last=attempt == attempts)
         debris = attempt - 1 if attempt > 1 and not marks and is_debris(own) else None
         derived.extend(_balance(attempt, own, facts))
-        derived.extend(_hangs(own, facts, files, marks))
+        try:
+            derived.extend(_hangs(own, facts, files, marks))
+        except Exception as error:  # time-outs nobody thought of must not cost the answer that other lines give
+            broken.append(Skip("what the ranks waited for", f"failed: {type(error).__name__}: {error}"))
         derived.extend(_nccl(own, marks, status, facts, files, attempt == attempts))
         derived.extend(_live(own))
         infos.append(AttemptInfo(attempt, status, debris, marks))
@@ -76,9 +80,10 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     last = next((info.number for info in reversed(infos) if info.debris_of is None), attempts)
     facts = [*facts, *(fact if fact.attempt == last else replace(fact, attempt=last) for fact in dumped)]
     everything = sorted([*facts, *derived], key=_place)
-    skips = (Skip("series over time", f"failed: {series.failed}"),) if series.failed is not None else ()
+    if series.failed is not None:
+        broken.append(Skip("series over time", f"failed: {series.failed}"))
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
-    return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, skips)
+    return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, tuple(broken))
 
 
 def _place(fact: Fact) -> tuple[int, int]:
