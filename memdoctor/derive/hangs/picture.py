@@ -150,7 +150,10 @@ def _waiting(waits: Sequence[Wait], made: Mapping[str, ProcessGroup]) -> list[Ra
     does not name, is left out: it is known to wait, but not for whom."""
     result = []
     for rank in sorted({wait.rank for wait in waits}):
-        own = [wait for wait in waits if wait.rank == rank and wait.group in made and not wait.pairwise]
+        groups = {
+            key: group for key, group in made.items() if rank in (group.ranks or ())
+        }  # a rank beyond the size that the log tells is in none
+        own = [wait for wait in waits if wait.rank == rank and wait.group in groups and not wait.pairwise]
         first: dict[str, Wait] = {}
         for wait in own:
             key = str(wait.group)
@@ -161,7 +164,6 @@ def _waiting(waits: Sequence[Wait], made: Mapping[str, ProcessGroup]) -> list[Ra
         calls = tuple(_call(number, key, wait) for number, (key, wait) in enumerate(first.items()))
         enqueued = {key: max(wait.seq or 0, wait.enqueued or 0) for key, wait in first.items()}
         completed = {key: (wait.seq or 1) - 1 for key, wait in first.items()}
-        groups = {key: group for key, group in made.items() if group.ranks is not None and rank in group.ranks}
         result.append(RankDump(own[0].fact.origin.path or "", rank, 0, len(calls), groups, calls, enqueued, completed, backend="nccl"))
     return result
 
