@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from memdoctor.derive.attempts import number_attempts, recount
 from memdoctor.derive.endings import how_it_ended, is_debris
 from memdoctor.derive.placement import place, ranks_seen
 from memdoctor.model import Fact, FileRead, Marks, Origin, Stamp, StepMark
+from memdoctor.pipeline import diagnose_logs
 
 
 def fact(
@@ -160,3 +162,17 @@ class TestPlaces:
 
     def test_ranks_seen(self) -> None:
         assert ranks_seen([fact("exception", rank=1)], [read(rank=4)]) == {1, 4}
+
+
+def test_a_rank_beyond_the_size_that_the_log_tells_breaks_nothing(tmp_path: Path) -> None:
+    """Rank 80 of a job of four: some line lies, and the rank is in no group of the job."""
+    waits = [
+        f"[rank{rank}]:[E1129 13:11:06.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=471, OpType=ALLREDUCE, NumelIn=100, NumelOut=100, Timeout(ms)=600000) ran for 600123 milliseconds before timing out."
+        for rank in (80, 80, 4)
+    ]
+    size = "using world size: 4, data-parallel size: 2, context-parallel size: 1, tensor-model-parallel size: 2, pipeline-model-parallel size: 1"
+    (tmp_path / "train.log").write_text("\n".join([size, *waits]) + "\n")
+    report = diagnose_logs([str(tmp_path / "train.log")])
+    assert report.root_cause is not None
+    assert report.skips == ()
