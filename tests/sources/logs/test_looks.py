@@ -22,6 +22,8 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
         "3 passed, 2 failed in 4.10s",
         "loading failed, giving up",
         "[17] Exit 3                  python train.py",
+        "sh: error: echo 'x' needs a terminal",
+        "Device Error : 3 units do not answer",
     ],
 )
 def test_an_error(text: str) -> None:
@@ -49,6 +51,11 @@ def test_an_error(text: str) -> None:
         "could not read the hub: ConnectionError, falling back to the cache",
         "- `RuntimeError: something` means that the plan is too old",
         "upload failed, attempt 2/5",
+        "srun --overlap --nodes=4 --output=stack-%N.out sh -c 'pgrep -o python | xargs py-spy dump --pid' || echo \"failed\"",
+        '    echo "ERROR: no data in $DATA" >&2; exit 1',
+        "+ printf 'FATAL: %s' plan",
+        "            Correctable Error             : 1",
+        "        Uncorrectable Error               : 2",
     ],
 )
 def test_no_error(text: str) -> None:
