@@ -468,7 +468,7 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "framework": "str", "key": "str", "value": "str", "given": "int", "micro": "int", "accumulation": "int", "dp": "int", "wanted": "int", "allowed": "str", "text": "str", "source": "str"},
     ),
     # --- files, checkpoints, launch ------------------------------------------------------------------------------------------
-    "file.error": Kind("A file or disk problem; name: missing, corrupt, no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
+    "file.error": Kind("A file or disk problem; name: missing, corrupt, lacks (a part of it is not there), no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
     "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
     "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
     "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
