@@ -47,6 +47,7 @@ SAMPLED_GATES = (Gate(_LOSS + rb"[0-9]", pattern=True), *map(Gate, beside.GATES)
 COLUMNS: Mapping[str, str] = {
     "iteration": "i", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
     "seqlen": "f", "tflops": "f", "rate": "f", "tokens": "f", "memory": "d", "data": "f", "aux": "f", "bar": "d",
+    "in_epoch": "f", "of": "f",  # of iterations that each epoch may count anew, and how many it has
 }  # fmt: skip
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step

@@ -19,7 +19,7 @@ _PLAIN: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
             (b"norm", b"Norm"),
             rb"(?:\b(?:total[_ ]|global[_ ])?g(?:rad(?:ient)?)?[_ -]?norm|(?<=[|,)] )norm)\b['\"]?" + GAP + NUMBER,
         ),
-        ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scale\b['\"]?" + GAP + NUMBER),
+        ("scale", (b"scale", b"Scale"), rb"\b(?:loss[_ ]?)?scaler?\b['\"]?" + GAP + NUMBER),
         ("lr", (b"lr", b"LR", b"earning"), rb"\b(?:lr|learning[_ ]rate)\b['\"]?" + GAP + rb"\[?" + NUMBER),
         ("skipped", (b"skipped",), rb"\bskipped\b['\"]?" + GAP + NUMBER),
         ("samples", (b"consumed",), rb"\bconsumed[_ ]samples['\"]?" + GAP + NUMBER),

@@ -21,7 +21,7 @@ _PIPELINE = lazy(rb"\bsteps: {1,16}(\d+) loss: {1,16}(\S+)(?:.{0,200}?iter time 
 _DICT = lazy(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/]|running_)?loss(?:_step)?['\"]: [^{}]*\}")
 _PAIR = lazy(rb"['\"]([\w/.()-]+)['\"]: {1,16}['\"]? {0,16}([-+\w.]+)")
 _PRINT = lazy(
-    rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,16}(\d+)(?:\s*/\s*\d+)?\b.{0,120}?"
+    rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,16}(\d+)(?:\s*/\s*(\d+))?\b.{0,120}?"
     + _TRAINED
     + rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss(?: train)?\b['\"]?"
     + extras.GAP
@@ -29,6 +29,7 @@ _PRINT = lazy(
     + rb"\b(?!\s*scal)",
     re.I,
 )
+_EPOCH = lazy(rb"\b[Ee]poch\b[ :=#\[]{0,16}(\d{1,7})\b")
 _COUNTED = lazy(  # "[145/400] loss=2.31", which no word names; not the "[3/10]" of an epoch
     rb"(?:^|[-|\]0-9] )\[ {0,16}(\d+)/ {0,16}\d+\].{0,120}?"
     + _TRAINED
@@ -122,7 +123,11 @@ def read_print(raw: bytes) -> Step | None:
     match = _PRINT.search(raw)
     if match is None:
         return None
-    step: Step = {"iteration": float(match[1]), "loss": extras.grouped(match[2])}
+    step: Step = {"iteration": float(match[1]), "loss": extras.grouped(match[3])}
+    if match[2] is not None and b"poch" in raw:
+        epoch = _EPOCH.search(raw, 0, match.start())
+        if epoch is not None:
+            step.update(in_epoch=float(epoch[1]), of=float(match[2]))
     extras.read(raw, match.start(), step)
     return step
 
