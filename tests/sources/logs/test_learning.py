@@ -83,8 +83,8 @@ def test_the_first_lines_count_before_those_further_on() -> None:
 def test_a_log_is_asked_in_its_middle() -> None:
     beginning = Beginning(LogFile("train.log"), 1)
     beginning.read("\n".join([*TALK, *SRUN * 60, ""]).encode(), None)
-    prefixes = beginning.prefixes
-    assert prefixes.strip(" 2: hello").rank == 2
+    line = " 2: hello"
+    assert beginning.prefixes.strip(line).rank == 2
     assert beginning.ranks == {0, 1, 2, 3}
 
 
