@@ -28,7 +28,8 @@ _WORD = lazy(
     r"(?:\w*(?:Error|Exception|Interrupt)|SystemExit|\bERROR|\berror(?=:)|\bCRITICAL|\bFATAL|\b[Ff]atal|\bFAILED|\b[Ff]ailed|\bAborted|\bpanic|\bExit(?= ?\d))\b"
 )
 _NONE = lazy(
-    r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,3}(?:errors?|failed|failures?|exceptions?)\b"
+    r"(?<!rank )(?<!worker )(?<!node )(?<!gpu )(?<!process )(?<!task )(?<!stage )(?<!step )(?<!device )(?<!epoch )"
+    r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,2}(?:and\s+)?(?:errors?|failed|failures?|exceptions?)\b"
     r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|none\b|no\b|false\b)"
     r"|\bfailed\b[^:;,()]{0,40}: ?\d+ ?(?:/|of) ?\d+"
     r"|\b\d+ passed\b(?!.{0,60}\b[1-9]\d* (?:failed|errors?)\b)",

@@ -24,6 +24,8 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
         "[17] Exit 3                  python train.py",
         "sh: error: echo 'x' needs a terminal",
         "Device Error : 3 units do not answer",
+        "worker 0 has failed",
+        "Rank 0 failed to start",
     ],
 )
 def test_an_error(text: str) -> None:
