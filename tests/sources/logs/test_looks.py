@@ -26,6 +26,8 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
         "Device Error : 3 units do not answer",
         "worker 0 has failed",
         "Rank 0 failed to start",
+        "Error: no files found matching the pattern: dev/data/train_*.bin",
+        "ERROR: No plan for stage 3",
     ],
 )
 def test_an_error(text: str) -> None:
@@ -51,6 +53,8 @@ def test_an_error(text: str) -> None:
         "no errors found in 12 files",
         "errors: 0, skipped: 4",
         "failed=0 unreachable=0 ok=14",
+        "error: none, warnings: 2",
+        "failed: no",
         "could not read the hub: ConnectionError, falling back to the cache",
         "- `RuntimeError: something` means that the plan is too old",
         "upload failed, attempt 2/5",
