@@ -446,9 +446,14 @@ KINDS: Mapping[str, Kind] = {
     # --- devices ------------------------------------------------------------------------------------------------------
     "xid": Kind(
         "The NVIDIA driver logged an Xid.",
-        {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str", "remedy": "str"},
+        {"number": "int", "bus_id": "str", "process": "str", "victim_pid": "int", "text": "str", "link": "int", "class": "str", "fatal": "bool", "recovery": "str", "what": "str", "asks": "str", "remedy": "str"},
     ),
     "sxid": Kind("The NVSwitch driver logged an SXid.", {"number": "int", "bus_id": "str", "text": "str", "fatal": "bool", "link": "int"}),
+    "kernel": Kind(
+        "The kernel, or a driver in it, tells of the machine; name: read_only, fs_down, device_gone, io, timeout (survived so far), server_away, server_evicted, server_back (storage); panic, machine_check, memory, "
+        "uncorrected, lockup, hung_task, oops (the machine); link_down, card_dead, card_ill (network cards); pcie_fatal, pcie_nonfatal, nvlink; harmless.",
+        {"name": "str", "device": "str", "bus_id": "str", "server": "str", "driver": "str", "process": "str", "victim_pid": "int", "text": "str"},
+    ),
     "gpu.error": Kind("The runtime reports a broken, lost, busy or unready GPU; name: ecc, lost, busy, fabric, nvml_mismatch, reset_required, no_answer, crashed.", {"name": "str", "gpu": "int", "bus_id": "str", "text": "str", "code": "int"}, sources=("log", "probe")),
     "gpu.state": Kind(
         "A reading of a GPU that names a fault, from `nvidia-smi -q` given as a file or from NVML; or its NVLink counters (name nvlink) as `nvidia-smi nvlink -e` prints them, the first of each kind that counts.",

@@ -79,6 +79,8 @@ def how_it_ended(facts: Sequence[Fact], steps: Marks, files: Sequence[FileRead],
         return "running", None
     if any(file.truncated or file.ends_mid_line for file in files):
         return "cut", None
+    if steps and all(file.series is not None and file.series.through for file in files):
+        return "completed", None
     ages = [file.age for file in files if file.age is not None]
     if steps and ages and min(ages) < RUNNING:
         return "running", None

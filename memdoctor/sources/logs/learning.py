@@ -15,7 +15,8 @@ FEWEST = 3  # lines of a sample that can teach anything
 GPUS = 8  # of a node: a greater number in "[GPU12]" is no device of a node, it counts through the job
 LONG = 40  # lines from which on the second half is asked as well: a batch script talks before its job does
 _ORDINARY = lazy(
-    r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
+    r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make"
+    r"|nvidia-(?:nvswitch|nvlink|uvm|modeset|peermem|drm|fs))[-_.\d]*\Z"
 )
 # What the program that puts labels before the lines of others says itself has none.
 _LABELLERS = ("srun", "slurmstepd", "salloc", "sbatch", "scancel", "clush", "mpirun", "mpiexec", "prterun", "pdsh@")

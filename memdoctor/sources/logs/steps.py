@@ -9,6 +9,7 @@ DeepSpeed-Chat. Their shapes are in step_shapes/, and so are those of the lines 
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -52,6 +53,9 @@ COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
+
+_COUNTING = ("print", "counted", "block")
+_OF_ALL = lazy(rb"(?:\b(?:iter(?:ation)?|step|batch)s?[ :=\[]{0,4}|\[ {0,16})(\d{1,15}) ?/ {0,16}(\d{1,15})\b", re.I)
 
 _TAG = lazy(rb"\[rank(\d{1,6})\]:", needs=(b"[rank",))
 _STAMP = lazy(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
@@ -260,6 +264,17 @@ class Series:
     def seq(self, line: int) -> int:
         """The place of a line in the reading order of all files."""
         return (self._base or 0) + (line << 8)
+
+    @property
+    def through(self) -> bool:
+        """True where the last step line counts to its end: ``step:1645/1645``. Only of loops of one's own, which may print nothing after it,
+        and not where the count is one of an epoch."""
+        main = self.main
+        if main not in _COUNTING:
+            return False
+        raw = self._last[main][1]
+        count = _OF_ALL.search(raw)
+        return count is not None and count[1] == count[2] and b"poch" not in raw
 
     def __iter__(self) -> Iterator[tuple[str, Table]]:
         return iter(self.tables.items())
