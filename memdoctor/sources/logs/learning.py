@@ -17,7 +17,8 @@ LONG = 40  # lines from which on the second half is asked as well: a batch scrip
 _NAMES = frozenset(family.name for family in AMBIGUOUS if "(?P<host>" in family.pattern or "(?P<role>" in family.pattern)
 LISTED = 10  # numbers that grow from line to line are those of steps or of a list
 _ORDINARY = lazy(
-    r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make)[-_.\d]*\Z"
+    r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make"
+    r"|nvidia-(?:nvswitch|nvlink|uvm|modeset|peermem|drm|fs))[-_.\d]*\Z"
 )
 # What the program that puts labels before the lines of others says itself has none.
 _LABELLERS = ("srun", "slurmstepd", "salloc", "sbatch", "scancel", "clush", "mpirun", "mpiexec", "prterun", "pdsh@")

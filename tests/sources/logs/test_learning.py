@@ -124,6 +124,11 @@ def test_host_label() -> None:
     assert (line.text, line.host, line.pid, line.stream) == ("NCCL INFO x", "node01", 1, "node01")
 
 
+def test_a_driver_is_no_host() -> None:
+    line = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)"
+    assert stripped([line] * 5, line).text == line
+
+
 def test_many_hosts_with_a_line_each() -> None:
     assert stripped([f"gpu-{number}-b: x" for number in range(50)], "gpu-99-b: y").host == "gpu-99-b"
     assert stripped(["worker-a: x", "worker-b: x"] * 4, "worker-b: y").host == "worker-b"
