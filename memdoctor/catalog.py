@@ -289,7 +289,7 @@ KINDS: Mapping[str, Kind] = {
         {"to_over_from": _ratio("to", "from")},
     ),
     "numeric.bad": Kind(
-        "A check found NaN or Inf, or a result that does not repeat; name: nan, inf, spiky, large_grads, reproducible, transient, persistent, nan_check, grad_norm (not finite when it was to be clipped), fused_backward (a fused kernel's backward gave NaN).",
+        "A check found NaN or Inf, or a result that does not repeat; name: nan, inf, spiky, large_grads, reproducible, transient, persistent, nan_check, grad_norm (not finite when it was to be clipped), fused_backward (a fused kernel's backward gave NaN), overflow_report (a module's values left the range, as transformers' debugging tool found).",
         {"name": "str", "where": "str", "value": "str", "step": "int", "device": "int", "node": "str", "bucket": "int", "text": "str"},
     ),
     "series.numerics": Kind(

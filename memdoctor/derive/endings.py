@@ -24,6 +24,7 @@ _KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "si
 _LEFT = ("port.in_use", "rendezvous.error", "peer.gone")
 _FATAL = (
     "watchdog.timeout",
+    "watchdog.taken_down",
     "watchdog.heartbeat",
     "nccl.error",
     "cuda.oom",

@@ -65,12 +65,14 @@ class _Walk:
         self.late_skips = self.late = 0
         self._half = self.steps // 2
         self._means = steps.shape == "dict"  # the Trainer prints the mean loss of an interval
-        self._keyed = steps.shape == "megatron"  # its lines leave a loss out that is NaN
+        self._keyed = (
+            steps.shape == "megatron"
+        )  # its lines leave a loss out that is NaN; they end with the skipped steps, where nothing cut them
         self._iteration = steps.column("iteration")
         self._loss, self._norm, self._scale, self._lr = (steps.column(name) for name in ("loss", "grad_norm", "scale", "lr"))
         self._skipped, self._nan = steps.column("skipped"), steps.column("nan")
         self._masks = steps.masks
-        self._no_loss, self._no_norm = steps.table.bit("loss"), steps.table.bit("grad_norm")
+        self._no_loss, self._no_norm, self._cut = (steps.table.bit(name) for name in ("loss", "grad_norm", "skipped"))
         for first in range(0, self.steps, BLOCK):
             last = min(first + BLOCK, self.steps)
             if not self._clean(first, last):
@@ -129,7 +131,9 @@ class _Walk:
             loss, no_loss = math.nan, True
         iteration = int(self._iteration[row])
         bad_norm = not no_norm and not math.isfinite(norm)
-        hidden = no_loss and skipped == 0 and (bad_norm or (self._keyed and no_norm and self.last_loss is not None))
+        hidden = (
+            no_loss and skipped == 0 and (bad_norm or (self._keyed and no_norm and not mask & self._cut and self.last_loss is not None))
+        )
         bad_loss = (not no_loss and not math.isfinite(loss)) or self._nan[row] > 0 or hidden
         if not no_loss and math.isfinite(loss):
             loss = float(loss)

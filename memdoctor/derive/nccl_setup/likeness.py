@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memdoctor.derive.nccl_setup.members import MOST_LOCAL, Member, by_machine, fact_of, machines, usual
+from memdoctor.derive.nccl_setup.stops import STAGES
 from memdoctor.model import Fact
 
 _LOOPBACK = re.compile(r"^lo\d*$")
@@ -140,9 +141,10 @@ def odd_ones(members: Sequence[Member]) -> list[Fact]:
             if common is not None and read(member) not in (None, common):
                 found.append(_odd(member, line, what, read(member), common, len(members)))
     for name in _ALIKE:
-        speaking = [member for member in members if member.settings]
+        asked = _came_by(members, name)
+        speaking = [member for member in asked if member.settings]
         values = [member.settings.get(name) for member in speaking]
-        common = usual(values) if any(values) and len(speaking) == len(members) else None
+        common = usual(values) if any(values) and len(speaking) == len(asked) else None
         if common is None and not (any(values) and values.count(None) > len(values) * 2 / 3 and len(values) > 2):
             continue
         for member in speaking:
@@ -150,6 +152,16 @@ def odd_ones(members: Sequence[Member]) -> list[Fact]:
             if value != common:
                 found.append(_odd(member, name, name, value or "not set", common or "not set", len(members)))
     return found
+
+
+def _came_by(members: Sequence[Member], name: str) -> Sequence[Member]:
+    """All but those that say nothing of a variable because they are not where NCCL looks at it: none that names it came so little far."""
+    least = min((_steps(member) for member in members if name in member.settings), default=-1)
+    return [member for member in members if name in member.settings or _steps(member) >= least] if least > 0 else members
+
+
+def _steps(member: Member) -> int:
+    return STAGES.index(member.stage) if member.stage else -1
 
 
 def _odd(member: Member, line: str, what: str, value: object, common: object, of: int) -> Fact:

@@ -66,13 +66,18 @@ def _fast(member: Member) -> bool:
     return member.network is not None and member.network != "Socket"
 
 
+def _omni_path(member: Member) -> bool:
+    """True for the cards of Omni-Path. They speak verbs, so NCCL calls them IB; verbs do not reach GPUs there, and a card bears few channels."""
+    return bool(member.cards) and all(str(card).startswith("hfi") for card in member.cards)
+
+
 def gdr_off(members: Sequence[Member]) -> list[Fact]:
     """Ranks whose channels to other machines take the way through host memory although the network could reach the GPUs.
 
     Where all ranks lack it, it is off for InfiniBand at least. Where some have it, a rank is at fault only if the same GPU of other machines
     has it: which GPUs are near a card is the same everywhere.
     """
-    asked = [member for member in members if member.edges_of("net") and _fast(member)]
+    asked = [member for member in members if member.edges_of("net") and _fast(member) and not _omni_path(member)]
     without = [member for member in asked if not member.edges_of("net_gdr")]
     if not asked:
         return _gdr_not_offered(members)
@@ -99,7 +104,7 @@ def _gdr_not_offered(members: Sequence[Member]) -> list[Fact]:
 
     Nothing goes over the network on one machine alone.
     """
-    if any(member.edges or member.nodes == 1 for member in members):
+    if any(member.edges or member.nodes == 1 or _omni_path(member) for member in members):
         return []
     return [
         fact_of(member, "nccl.verdict", member.line("gdr_far", "gdr"), {"name": "gdr_not_offered", "reason": _why_no_gdr(member, False), "transport": member.network})
@@ -156,7 +161,7 @@ def few_channels(members: Sequence[Member]) -> list[Fact]:
     groups = by_machine(members)
     linked = any(_linked(own) for own in groups.values())
     if machines(members) > 1:  # one card for eight GPUs bears no more
-        linked = linked and all(_fast(member) and len(member.cards or ()) >= MANY for member in members)
+        linked = linked and all(_fast(member) and len(member.cards or ()) >= MANY and not _omni_path(member) for member in members)
     found = []
     for member in members:
         if member.channels is None or not 0 < member.channels <= FEW or (member.local_ranks or len(groups[member.machine])) < MANY:

@@ -17,23 +17,28 @@ STEPS = 8  # steps skipped in them
 HALVINGS = 4  # by which the scale fell after good steps
 ENDED = ("at_minimum", "stuck", "static")  # what a loss scaler says of steps that no smaller scale saves
 LOW = 8.0  # a scale that no search ends at: gradients that overflow there are not finite at any scale
+FLOOR = 1.0  # the least scale of most scalers
+GROWS = 5_000  # good steps after which any scaler tries a greater scale
 
 
 @record
 class Collapse:
-    """``place`` and ``onset`` of the first skipped step of the last row of them. ``good``: lines with a step taken before."""
+    """``place`` and ``onset`` of the first skipped step of the last row of them. ``good``: lines with a step taken before; ``skipped`` is
+    None where nothing counts them."""
 
     place: int
     onset: float
     before: float
     after: float
-    skipped: int
+    skipped: int | None
     good: int
 
 
 def collapse(segment: Segment) -> Collapse | None:
-    if not segment.has("skipped") or not segment.has("scale"):
+    if not segment.has("scale"):
         return None
+    if not segment.has("skipped"):
+        return _on_the_floor(segment)
     skipped, scale = segment.values("skipped"), segment.values("scale")
     start = len(skipped)
     while start > 0 and skipped[start - 1] > 0:
@@ -53,6 +58,26 @@ def collapse(segment: Segment) -> Collapse | None:
     if fell <= 0 and top <= 1:  # bf16 and fp32 print a scale of 1 throughout
         return None
     return Collapse(start, _onset(segment, skipped, start), top, scales[-1], int(total), good)
+
+
+def _on_the_floor(segment: Segment) -> Collapse | None:
+    """Where no line counts skipped steps: a scale that fell to its least value and never rose from it, while the loss tells of no step either."""
+    scale = segment.values("scale")
+    floor = len(scale)
+    while floor > 0 and 0 < scale[floor - 1] <= FLOOR:
+        floor -= 1
+    if len(scale) - floor < LINES:
+        return None
+    start = floor
+    while start > 0 and scale[start] < scale[start - 1] < math.inf:
+        start -= 1
+    if start == floor or scale[start] < 2**HALVINGS * scale[-1]:
+        return None
+    steps = segment.times[-1] - segment.times[floor]
+    loss = segment.values("loss")[floor:] if segment.has("loss") else ()
+    if steps < STEPS or not (steps > GROWS or (loss and all(math.isnan(value) or value == loss[-1] for value in loss))):
+        return None
+    return Collapse(start + 1, segment.times[start] + 1, scale[start], scale[-1], None, start + 1)
 
 
 def _onset(segment: Segment, skipped: Sequence[float], start: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from memdoctor.derive.series.robust import best_hinge, best_kink, blocks, median, noise, running_median
+from memdoctor.derive.series.robust import best_hinge, best_kink, blocks, median, noise_on_slope, running_median
 from memdoctor.records import record
 
 MOST = 6_000  # values looked at one by one; more are first reduced to medians of blocks
@@ -56,7 +56,7 @@ def rise_to_the_end(times: Sequence[float], values: Sequence[float], *, ratio: f
     after = median(coarse[-last:])
     low = min(range(count - last), key=smooth.__getitem__)
     base = smooth[low]
-    error = MEDIAN_ERROR * noise(coarse[: max(low, count // 2)]) / math.sqrt(min(width, last))
+    error = MEDIAN_ERROR * noise_on_slope(coarse[: max(low, count // 2)]) / math.sqrt(min(width, last))
     rise = after - base
     if base <= 0 or rise < ratio * base or rise < CERTAIN * error:
         return None
@@ -109,7 +109,7 @@ def _onset(
     first = max(0, near - min(60, max(8, length // 2)))
     kink = best_kink(times[first : top + 1], values[first : top + 1])
     if kink is not None and kink.before < 0 < kink.after and -kink.before * (times[near] - times[first]) > FALLING * rise:
-        place = first + kink.place
+        place, level = first + kink.place, min(level, base)
     return Rise(place * size, times[place], level, after, max(1, (top - place) * size))
 
 

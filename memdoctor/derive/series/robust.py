@@ -40,6 +40,15 @@ def noise(values: Sequence[float]) -> float:
     return SIGMA / math.sqrt(2) * median([abs(after - before) for before, after in pairwise(values)])
 
 
+def noise_on_slope(values: Sequence[float]) -> float:
+    """The same where the values may fall or rise steeply, all by about as much."""
+    if len(values) < 3:
+        return 0.0
+    steps = [after - before for before, after in pairwise(values)]
+    usual = median(steps)
+    return SIGMA / math.sqrt(2) * median([abs(step - usual) for step in steps])
+
+
 def running_median(values: Sequence[float], width: int) -> list[float]:
     """For each value the median of the ``width`` values around it (fewer at both ends); ``width`` is odd."""
     half = width // 2

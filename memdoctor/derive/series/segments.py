@@ -23,11 +23,13 @@ class Segment:
     ``times`` are iterations that grow throughout: those printed, but counted on where each epoch starts from the beginning.
     """
 
-    def __init__(self, steps: Steps, rows: Sequence[int], groups: Sequence[Sequence[int]] | None = None) -> None:
+    def __init__(
+        self, steps: Steps, rows: Sequence[int], groups: Sequence[Sequence[int]] | None = None, times: Sequence[float] | None = None
+    ) -> None:
         self.steps, self.rows = steps, rows
         self._groups = groups  # rows of the same iteration, where several ranks print
         self._values: dict[str, Sequence[float]] = {}
-        self.times: Sequence[float] = self.values("iteration")
+        self.times: Sequence[float] = self.values("iteration") if times is None else times
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -72,19 +74,34 @@ def segments_of(steps: Steps, loads: Sequence[int] = ()) -> list[Segment]:
     if cuts:
         bounds = [0, *cuts, len(steps)]
         return [segment for first, last in pairwise(bounds) for segment in segments_of(_part(steps, first, last))]
-    iterations: Sequence[Any] = steps.column("iteration")
+    iterations = _through(steps)
     count = len(iterations)
     if all(map(le, iterations, islice(iterations, 1, None))):
         repeated = sum(map(_equal, iterations, islice(iterations, 1, None))) if count > 3 else 0
         if repeated <= CROWDED * count:
-            return [Segment(steps, range(count))]
+            return [Segment(steps, range(count), times=iterations)]
         return [_by_iteration(steps, iterations)]
     falls = [place for place, (before, after) in enumerate(pairwise(iterations), 1) if after < before]
     repeated = sum(map(_equal, iterations, islice(iterations, 1, None)))
     if len(falls) + repeated > CROWDED * count and count > 3:
         return [_by_iteration(steps, iterations)]
     bounds = [0, *falls, count]
-    return _joined([Segment(steps, range(first, last)) for first, last in pairwise(bounds)])
+    return _joined([Segment(steps, range(first, last), times=iterations[first:last]) for first, last in pairwise(bounds)])
+
+
+def _through(steps: Steps) -> Sequence[Any]:
+    """The iterations; of lines such as ``epoch 4 | iter 184/272``, where each epoch counts them anew, those of the epochs before are added."""
+    iterations: Sequence[Any] = steps.column("iteration")
+    if not (steps.has("of") and len(iterations) > 1):
+        return iterations
+    of, epochs = steps.column("of"), steps.column("in_epoch")
+    anew = any(
+        later > sooner and after <= before for (sooner, later), (before, after) in zip(pairwise(epochs), pairwise(iterations), strict=True)
+    )
+    if not anew or any(math.isnan(epoch) or not iteration <= total for epoch, iteration, total in zip(epochs, iterations, of, strict=True)):
+        return iterations
+    first = min(epochs)
+    return array("d", [(epoch - first) * total + iteration for epoch, iteration, total in zip(epochs, iterations, of, strict=True)])
 
 
 def _part(steps: Steps, first: int, last: int) -> Steps:
@@ -100,7 +117,7 @@ def _by_iteration(steps: Steps, iterations: Sequence[float]) -> Segment:
     for row, iteration in enumerate(iterations):
         groups.setdefault(iteration, []).append(row)
     ordered = sorted(groups)
-    return Segment(steps, [groups[iteration][0] for iteration in ordered], [groups[iteration] for iteration in ordered])
+    return Segment(steps, [groups[iteration][0] for iteration in ordered], [groups[iteration] for iteration in ordered], ordered)
 
 
 def _joined(segments: list[Segment]) -> list[Segment]:
@@ -111,10 +128,9 @@ def _joined(segments: list[Segment]) -> list[Segment]:
             before = result[-1]
             assert isinstance(before.rows, range)
             assert isinstance(segment.rows, range)
-            whole = Segment(segment.steps, range(before.rows.start, segment.rows.stop))
             shift = before.times[-1] - segment.times[0] + before.interval
-            whole.times = array("d", [*before.times, *(time + shift for time in segment.times)])
-            result[-1] = whole
+            times = array("d", [*before.times, *(time + shift for time in segment.times)])
+            result[-1] = Segment(segment.steps, range(before.rows.start, segment.rows.stop), times=times)
         else:
             result.append(segment)
     return result

@@ -64,7 +64,7 @@ def _undated(size: int) -> bytes:
 
 def _megatron(fields: Sequence[bytes], fixing: bool) -> tuple[bytes, list[str], dict[str, float]]:
     """The pattern of the fields behind the iteration, the columns that it captures, and the values that it holds fixed."""
-    columns = megatron.columns(fields)
+    columns = megatron.columns(fields[:-1])  # the last one is not ended
     parts: list[bytes] = []
     groups: list[str] = []
     fixed: dict[str, float] = {}

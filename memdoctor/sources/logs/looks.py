@@ -19,12 +19,17 @@ _DOCUMENT = lazy(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s.{0,300}`", needs=("`",))
 _REMARK = lazy(r"^\s*\S.{0,200}[\w)\]}:;,\"']\s{2,}(?:#|//)\s")
 _COMMIT = lazy(r"^(?:[*|\\/] ?){0,6}(?=[a-f]{0,9}\d)[0-9a-f]{7,10} (?:\([^)]{1,120}\) )?[A-Za-z]")
 
+# A command that would say it: a script that stands in the log.
+_COMMAND = lazy(r"(?:^|[\s;|&({])(?:echo|printf)\s+(?:-[neE]+\s+)?[\"']", needs=("echo", "printf"))
+# A count in the tables of `nvidia-smi -q`.
+_COUNT = lazy(r"^\s+(?:[A-Z][\w-]+ ){0,4}Errors?\s+: (?:\d+|N/A)\s*$", needs=("Error",))
+
 _WORD = lazy(
     r"(?:\w*(?:Error|Exception|Interrupt)|SystemExit|\bERROR|\berror(?=:)|\bCRITICAL|\bFATAL|\b[Ff]atal|\bFAILED|\b[Ff]ailed|\bAborted|\bpanic|\bExit(?= ?\d))\b"
 )
 _NONE = lazy(
     r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,2}(?:errors?|failed|failures?|exceptions?)\b"
-    r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|none\b|no\b|false\b)"
+    r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|(?:none|no|false)\b(?! ?\w))"
     r"|\bfailed\b[^:;,()]{0,40}: ?\d+ ?(?:/|of) ?\d+"
     r"|\b\d+ passed\b(?!.{0,60}\b[1-9]\d* (?:failed|errors?)\b)",
     re.IGNORECASE,
@@ -52,7 +57,8 @@ def looks_like_an_error(text: str, raw: str, *, loud: bool = False) -> bool:
     """``text``: the line without its prefixes; ``raw``: with them; ``loud``: its own level says error. The kernel's troubles are no word of a job."""
     text = text[:LOOK]
     word = _WORD.search(text)
-    if only_speaks_of(text) or _NONE.search(text) or _EVENT.match(text) or _KERNEL.match(raw[:LOOK]):
+    said = word and _COMMAND.search(text, 0, word.start())
+    if said or only_speaks_of(text) or _COUNT.match(text) or _NONE.search(text) or _EVENT.match(text) or _KERNEL.match(raw[:LOOK]):
         return False
     if not loud and (word is None or _WARNS.search(text[: word.start()])):
         return False

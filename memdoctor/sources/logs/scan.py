@@ -176,9 +176,10 @@ class FileScan:
 
     def _step(self, raw: bytes) -> bool:
         """Whether the segment is a step line, or one that stands beside step lines; its numbers are kept then."""
-        found, place = read_step(raw), self._place
+        place = self._place
+        after = place.start + len(raw) + 1
+        found = read_step(raw, lambda: place.data[after : after + FOLLOWING])
         if found is None:
-            after = place.start + len(raw) + 1
             return self.series.beside.read(raw, place.line, self._epoch, lambda: place.data[after : after + FOLLOWING])
         if found[0] == "dict" and "iteration" not in found[1]:
             found[1].update(bar_before(place.data, place.start))

@@ -12,6 +12,7 @@ from operator import add
 
 from memdoctor.sources.logs.layouts import Layout, layout
 from memdoctor.sources.logs.stamps import parse_stamp
+from memdoctor.sources.logs.step_shapes import megatron
 from memdoctor.sources.logs.step_shapes.numbers import NAN, number
 from memdoctor.sources.logs.steps import Series
 
@@ -207,7 +208,10 @@ def numbers_of(known: Layout, rows: Sequence[_Texts], minutes_of: Minutes) -> tu
     texts = dict(zip(known.groups, zip(*rows, strict=True), strict=False))  # the last group of some rows names nothing
     minutes, seconds = texts.pop("minute", ()), texts.pop("second", ())
     epochs = _epochs(minutes_of, minutes, seconds) if minutes else [NAN] * len(rows)
-    return epochs, {name: _numbers(name, column) for name, column in texts.items()}
+    columns = {name: _numbers(name, column) for name, column in texts.items()}
+    if megatron.SECONDS in columns:
+        columns["ms"] = [1000 * value for value in columns.pop(megatron.SECONDS)]
+    return epochs, columns
 
 
 def _epochs(minutes_of: Minutes, minutes: Iterable[bytes], seconds: Sequence[bytes]) -> list[float]:

@@ -1,9 +1,9 @@
 """Step lines: what a training loop prints once per iteration or log interval, kept as compact columns.
 
 Read are Megatron-LM's and Megatron-DeepSpeed's iteration line (keyed, so every version's), DeepSpeed's ``step=…, skipped=…`` and
-pipeline line, verl's ``step:… - key:…``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, and the
-plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``). Their shapes are in step_shapes/, and so are those of the
-lines that stand beside them.
+pipeline line, verl's ``step:… - key:…``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, the
+plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``), and the blocks of lines of OLMo, Composer and
+DeepSpeed-Chat. Their shapes are in step_shapes/, and so are those of the lines that stand beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.packed import Packed
-from memdoctor.sources.logs.step_shapes import bars, beside, dashes, megatron, prints
+from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Table
 
@@ -26,17 +26,19 @@ MOST_RANKS = 32_768  # ... of at most so many
 KEEP = 4  # lines whose text is kept from the start of a shape, and of its first bad ones
 
 _VALUE = rb"[-+]?(?:[0-9]|[Ii][Nn][Ff]|[Nn][Aa][Nn])"
-_LOSS = rb"[Ll]oss(?:_step)?[\x22']?[=:] {0,16}[-+]?"
+_LOSS = rb"[Ll]oss(?:_step)?[\x22']? ?[=:] {0,16}[-+]?"
 # Gates: a segment that holds none of them is no step line, and none that stands beside one.
 GATES = (
     Gate(megatron.GATE),
     Gate(b", skipped="),
     Gate(dashes.GATE, pattern=True),
-    Gate(rb"[\x22'](?:train[_/])?loss(?:_step)?[\x22']: ", pattern=True),  # dict
+    Gate(rb"[\x22'](?:train[_/]|running_)?loss(?:_step)?[\x22']: ", pattern=True),  # dict
     Gate(  # pipeline, print
-        rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,16}[0-9][^\r\n]{0,150}[Ll]oss[\x22']?[ :=]{1,16}" + _VALUE, pattern=True,
+        rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,16}[0-9][^\r\n]{0,150}[Ll]oss(?: train)?[\x22']?[ :=]{1,16}" + _VALUE, pattern=True,
     ),
     Gate(_LOSS + rb"(?:[Ii][Nn][Ff]|[Nn][Aa][Nn])", pattern=True),  # bar, where it tells trouble
+    *map(Gate, blocks.GATES),
+    *map(Gate, prints.SHORT_GATES),
 )  # fmt: skip
 # The same, of lines of which a sample is enough.
 SAMPLED_GATES = (Gate(_LOSS + rb"[0-9]", pattern=True), *map(Gate, beside.GATES))
@@ -45,6 +47,7 @@ SAMPLED_GATES = (Gate(_LOSS + rb"[0-9]", pattern=True), *map(Gate, beside.GATES)
 COLUMNS: Mapping[str, str] = {
     "iteration": "i", "loss": "f", "grad_norm": "f", "scale": "f", "lr": "f", "skipped": "f", "nan": "f", "ms": "f", "samples": "d", "batch": "f",
     "seqlen": "f", "tflops": "f", "rate": "f", "tokens": "f", "memory": "d", "data": "f", "aux": "f", "bar": "d",
+    "in_epoch": "f", "of": "f",  # of iterations that each epoch may count anew, and how many it has
 }  # fmt: skip
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
@@ -55,9 +58,9 @@ _STAMP = lazy(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_step"]
 
 
-def read_step(raw: bytes) -> tuple[str, Step] | None:
-    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dashes, pipeline, dict,
-    bar, print, counted.
+def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step] | None:
+    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dashes, block, pipeline, dict,
+    bar, print, counted. ``rest`` gives the text after the line, as far as it is at hand.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
@@ -75,6 +78,14 @@ def read_step(raw: bytes) -> tuple[str, Step] | None:
         step = dashes.read(raw)
         if step is not None:
             return "dashes", step
+    if any(gate in raw for gate in blocks.GATES):
+        step = blocks.read(raw, rest)
+        if step is not None:
+            return "block", step
+    if any(gate in raw for gate in prints.SHORT_GATES):
+        step = prints.read_short(raw)
+        if step is not None:
+            return "print", step
     if b"loss" not in raw and b"Loss" not in raw:
         return None
     for shape, read in _SHAPES:
@@ -99,6 +110,7 @@ _SHAPES: tuple[tuple[str, Callable[[bytes], Step | None]], ...] = (
     ("bar", bars.read),
     ("print", prints.read_print),
     ("counted", prints.read_counted),
+    ("print", prints.read_named_after),
 )
 
 

@@ -70,6 +70,32 @@ def test_epochs_that_count_anew_are_one_segment() -> None:
     assert segment.printed(40) == 10
 
 
+def test_epochs_that_count_anew_and_tell_few_of_their_lines_are_counted_through() -> None:
+    told = [(epoch, iteration) for count in range(1000, 30000, 1000) for epoch, iteration in [divmod(count, 544)]]
+    segment = whole(
+        [{"iteration": float(iteration), "in_epoch": epoch + 1.0, "of": 544.0, "loss": 2.0} for epoch, iteration in told], "print"
+    )
+    assert list(segment.times) == [float(count - 544) for count in range(1000, 30000, 1000)]  # from the first epoch seen
+    assert segment.printed(1) == 368
+
+
+def test_epochs_beside_iterations_that_go_on_change_nothing() -> None:
+    segment = whole(
+        [{"iteration": place * 100.0, "in_epoch": place // 5 + 1.0, "of": 3000.0, "loss": 2.0} for place in range(1, 30)], "print"
+    )
+    assert list(segment.times) == [place * 100.0 for place in range(1, 30)]
+
+
+def test_several_ranks_that_count_each_epoch_anew_are_put_together() -> None:
+    crowd = [
+        {"iteration": float(i), "in_epoch": float(epoch), "of": 20.0, "loss": 2.0}
+        for epoch in (0, 1)
+        for i in range(1, 21)
+        for _rank in range(3)
+    ]
+    assert list(whole(crowd, "print").times) == [float(i) for i in range(1, 41)]
+
+
 def test_a_new_start_with_a_loss_far_above_is_no_epoch() -> None:
     first = rows(40, loss=lambda place: 10 - place / 5)
     assert len(segments_of(steps([*first, *first], "print"))) == 2

@@ -22,6 +22,10 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
         "3 passed, 2 failed in 4.10s",
         "loading failed, giving up",
         "[17] Exit 3                  python train.py",
+        "sh: error: echo 'x' needs a terminal",
+        "Device Error : 3 units do not answer",
+        "Error: no files found matching the pattern: dev/data/train_*.bin",
+        "ERROR: No plan for stage 3",
     ],
 )
 def test_an_error(text: str) -> None:
@@ -46,9 +50,16 @@ def test_an_error(text: str) -> None:
         "no errors found in 12 files",
         "errors: 0, skipped: 4",
         "failed=0 unreachable=0 ok=14",
+        "error: none, warnings: 2",
+        "failed: no",
         "could not read the hub: ConnectionError, falling back to the cache",
         "- `RuntimeError: something` means that the plan is too old",
         "upload failed, attempt 2/5",
+        "srun --overlap --nodes=4 --output=stack-%N.out sh -c 'pgrep -o python | xargs py-spy dump --pid' || echo \"failed\"",
+        '    echo "ERROR: no data in $DATA" >&2; exit 1',
+        "+ printf 'FATAL: %s' plan",
+        "            Correctable Error             : 1",
+        "        Uncorrectable Error               : 2",
     ],
 )
 def test_no_error(text: str) -> None:

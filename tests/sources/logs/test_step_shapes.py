@@ -38,6 +38,17 @@ def minute(text: str) -> float | None:
             "megatron",
             {"loss": 5.840197, "aux": 1.002817, "tflops": 401.2},
         ),
+        (
+            b"[default7]: iteration    42784/ 115311 | consumed samples:     71463856 | elapsed time per iteration (s): 111.14 | lm loss: 2.127643E+00 | TFLOPs: 141.09 |",
+            "megatron",
+            {"iteration": 42784, "ms": 111140.0, "loss": 2.127643, "tflops": 141.09},
+        ),
+        (
+            b"  samples/sec: 12.345 | iteration       10/  320000 | elapsed time per iteration (ms): 1000.5 | learning rate: 6.000E-05 | "
+            b"approx flops per GPU: 50.1TFLOPS | lm_loss: 9.100000E+00 | loss scale: 65536.0 | number of skipped iterations:   0 |",
+            "megatron",
+            {"loss": 9.1, "scale": 65536.0, "ms": 1000.5},
+        ),
         (b"steps: 10 loss: 0.1234 iter time (s): 0.123 samples/sec: 12.345", "pipeline", {"iteration": 10, "ms": 123.0, "rate": 12.345}),
         (
             b"Epoch 1:  10%|#         | 100/1000 [00:10<01:30,  9.91it/s, v_num=3, train_loss=2.310]",
@@ -77,6 +88,47 @@ def minute(text: str) -> float | None:
         ),
         (b"Epoch 3 [145/400] loss=2.5 grad_norm=0.5", "counted", {"iteration": 145, "grad_norm": 0.5}),
         (b"{'train/loss': 2.5, 'train/grad_norm': 0.5, 'global_step': 7}", "dict", {"iteration": 7, "loss": 2.5, "grad_norm": 0.5}),
+        (
+            b'2025-04-03 12:00:10 | INFO | train_inner | {"epoch": 1, "loss": "5.678", "wps": "112430.1", "num_updates": "70", "lr": "6e-05", "gnorm": "0.41", "loss_scale": "8"}',
+            "dict",
+            {"iteration": 70, "loss": 5.678, "grad_norm": 0.41, "scale": 8.0, "tokens": 112430.1},
+        ),
+        (
+            b"[rank=0] [2025-04-03 19:05:02,553] INFO:{'global_step': 70, 'lr': 3e-05, 'running_loss': 2.5, 'epoch': 0, 'tokens_per_s': 11000.2}",
+            "dict",
+            {"iteration": 70, "loss": 2.5, "tokens": 11000.2},
+        ),
+        (
+            b"{'loss': 2.5, 'learning_rate': 1e-05, 'memory(GiB)': 40.5, 'epoch': 0.01, 'global_step/max_steps': '7/1000', 'percentage': '0.70%'}",
+            "dict",
+            {"iteration": 7, "memory": 40.5 * GIB},
+        ),
+        (
+            b"step   70/19560 | loss 3.142000 (+nanz)| norm 1.2000 (+nanz)| lr 6.00e-05 | 250.30 ms | 55.1% bf16 MFU | 2094000 tok/s",
+            "print",
+            {"iteration": 70, "loss": 3.142, "grad_norm": 1.2, "lr": 6e-5, "ms": 250.3, "tokens": 2094000},
+        ),
+        (b"step 7: train loss 4.500000 (took 1452.121000 ms)", "print", {"loss": 4.5, "ms": 1452.121}),
+        (
+            b"step    7 | loss: 6.1 | lr 6.0000e-04 | norm: 1.2345 | dt: 250.12ms | tok/sec: 20000.10",
+            "print",
+            {"grad_norm": 1.2345, "ms": 250.12},
+        ),
+        (
+            b"Epoch 1 | iter 70 step 17 | loss train: 4.250, val: n/a | iter time: 123.45 ms (step) remaining time: 0:12:34",
+            "print",
+            {"iteration": 70, "loss": 4.25, "ms": 123.45},
+        ),
+        (b"step 70 | val loss 3.2 | train loss 3.1", "print", {"loss": 3.1}),
+        (b"loss = 2.195965051651001, step = 20", "print", {"iteration": 20, "loss": 2.195965051651001}),
+        (b"INFO:tensorflow:loss = nan, step = 300 (1.234 sec)", "print", {"iteration": 300, "loss": math.nan}),
+        (
+            b"2025-04-03 12:00:10 | INFO | train_inner | epoch 001:     70 / 1000 loss=5.678, nll_loss=5.1, ppl=51.2, num_updates=70, lr=6e-05, gnorm=0.41",
+            "print",
+            {"iteration": 70, "loss": 5.678, "grad_norm": 0.41},
+        ),
+        (b"step:126/1480 train_time:11502ms step_avg:91.28ms", "print", {"iteration": 126}),
+        (b"s:126 trl:3.9112 lr:0.000600 norm:1.20", "print", {"iteration": 126, "loss": 3.9112, "grad_norm": 1.2}),
     ],
 )
 def test_reads(raw: bytes, shape: str, values: dict[str, float]) -> None:
@@ -99,10 +151,61 @@ def test_reads(raw: bytes, shape: str, values: dict[str, float]) -> None:
         b"[3/12] val loss: 2.0",
         b"Evaluating [3/12] eval_loss=2.0",
         b"[3/12] downloading loss.json",
+        b"step 250: val loss 2.5",
+        b"best loss: 2.31, step: 400",
+        b"Epoch: 0 | Step: 5 | Actor Loss: 0.03 | Critic Loss: 0.01 | Unsupervised Loss: 0.0",
+        b"[step=10/9500,epoch=0] saved",
+        b"[step=10/9500,epoch=0]",  # nothing stands below it
     ],
 )
 def test_leaves(raw: bytes) -> None:
     assert read_step(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("head", "below", "values"),
+    [
+        (
+            b"2025-04-03 10:00:01.123\tnode-01:0\tolmo.train:964\tINFO\t[step=70/9500,epoch=0]",
+            b"    optim/total_grad_norm=0.5\n    train/CrossEntropyLoss=2.345\n    throughput/total_tokens=41,943,040\n"
+            b"    throughput/device/tokens_per_second=8,400\n    throughput/device/batches_per_second=0.5\n    System/Peak GPU Memory (MB)=40,000",
+            {"iteration": 70, "loss": 2.345, "grad_norm": 0.5, "tokens": 8400, "ms": 2000.0, "memory": 40_000 * 1024.0**2},
+        ),
+        (
+            b"2025-04-03T10:00:01.123Z INFO [step=70/9500,epoch=1,eta=12d 3h]",
+            b"    optim/LR (group 0)=0.0004\n    optim/total grad norm=0.5\n    train/CE loss=nan\n    throughput/device/BPS=0.25",
+            {"iteration": 70, "loss": math.nan, "grad_norm": 0.5, "lr": 0.0004, "ms": 4000.0},
+        ),
+        (
+            b"[batch=70/4800]:",
+            b"\t Train time/batch: 69\n\t Train loss/train/total: 2.5\n\t Train throughput/device/tokens_per_sec: 12000.1\n\t Train lr-DecoupledAdamW/group0: 0.0001\n"
+            b"[batch=71/4800]:\n\t Train l2_norm/grad/global: 0.5",
+            {"iteration": 70, "loss": 2.5, "tokens": 12000.1, "lr": 0.0001},
+        ),
+        (
+            b"epoch: 0|step: 70|ppo_ep: 1|act_loss: -0.15|cri_loss: -0.07|unsuper_loss: 0.0",
+            b"average reward score: 4.18\n-----\n|E2E latency=3.86s |Gather latency=0.00s (0.00%)",
+            {"iteration": 70, "ms": 3860.0},
+        ),
+        (
+            b"Epoch: 0 | Step: 70 | PPO Epoch: 1 | Actor Loss: 0.03 | Critic Loss: 0.01 | Unsupervised Loss: 0.0",
+            b"End-to-End => Latency: 3.77s, TFLOPs: 20.1, Samples/sec: 16.97\nGeneration => Latency: 2.51s",
+            {"iteration": 70, "ms": 3770.0},
+        ),
+    ],
+)
+def test_reads_what_stands_below_a_head(head: bytes, below: bytes, values: dict[str, float]) -> None:
+    step = read_step(head, partial(bytes, below + b"\n"))
+    assert step is not None
+    assert step[0] == "block"
+    assert step[1] == {name: pytest.approx(value, nan_ok=True) for name, value in values.items()}
+    assert any(re.search(gate.text, head) if gate.pattern else gate.text in head for gate in GATES)
+
+
+def test_a_number_that_is_cut_off_is_none() -> None:
+    step = read_step(b" iteration       70/    5000 | elapsed time per iteration (ms): 1010.5 | lm loss: 2.345E+")
+    assert step is not None
+    assert step[1] == {"iteration": 70, "ms": 1010.5}
 
 
 PADDED = {  # one line of each shape, with its loss and its norm as formats with a width print them

@@ -13,8 +13,10 @@ from memdoctor.sources.logs.step_shapes.numbers import Step, number
 GATE = b"elapsed time per iteration"
 
 HEAD = lazy(rb"iteration\s+(\d+)/\s*(\d+) \|")
+SECONDS = "seconds"  # stands for a column of milliseconds whose numbers are seconds
 KEYS: Mapping[bytes, str] = {
     b"lm loss": "loss",
+    b"lm_loss": "loss",  # GPT-NeoX
     b"loss": "loss",
     b"reduced_train_loss": "loss",
     b"grad norm": "grad_norm",
@@ -23,6 +25,7 @@ KEYS: Mapping[bytes, str] = {
     b"number of skipped iterations": "skipped",
     b"number of nan iterations": "nan",
     b"elapsed time per iteration (ms)": "ms",
+    b"elapsed time per iteration (s)": SECONDS,  # Megatron-DeepSpeed of BigScience
     b"consumed samples": "samples",
     b"global batch size": "batch",
     b"throughput per GPU (TFLOP/s/GPU)": "tflops",
@@ -42,10 +45,17 @@ def read(raw: bytes) -> Step | None:
     head = HEAD.search(raw)
     if head is None:
         return None
-    fields = raw[head.end() :].split(b"|")
+    fields = fields_of(raw[head.end() :])
     step: Step = {"iteration": float(head[1])}
     step.update((column, number(fields[place].rpartition(b":")[2])) for place, column in columns(fields).items())
+    if SECONDS in step:
+        step["ms"] = 1000 * step.pop(SECONDS)
     return step
+
+
+def fields_of(rest: bytes) -> list[bytes]:
+    """The fields behind the iteration. What no ``|`` ends was cut off: a number that is half there is no other number, nor none."""
+    return rest.split(b"|")[:-1]
 
 
 def columns(fields: Sequence[bytes]) -> dict[int, str]:
