@@ -50,7 +50,11 @@ def how_it_ended(facts: Sequence[Fact], steps: Marks, files: Sequence[FileRead],
     kills = [fact for fact in facts if fact.kind == "scheduler" and fact.fields.get("name") in _KILLS]
     kills = [fact for fact in kills if fact.fields.get("state") != "shell" or not _progress_after(fact, steps)]
     done = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") == "completed"]
-    ended = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed")]
+    ended = [
+        fact
+        for fact in facts
+        if fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed") and not _progress_after(fact, steps)
+    ]
     raised = [fact for fact in facts if fact.kind in _FATAL and _uncaught(fact) and not _progress_after(fact, steps)]
     if exits:
         return ("killed", kills[0]) if kills and _before(kills[0], exits[0]) else ("failed", _best_exit(exits))
