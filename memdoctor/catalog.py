@@ -388,10 +388,10 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "text": "str", "begun": "int", "done": "int", "total": "int", "waiting": "int", "limit": "ms", "op": "str", "witness": "int"},
     ),
     "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds", "witness": "int"}),
-    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
+    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, proxy_accept, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
     "rendezvous.error": Kind(
-        "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
-        {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "port": "int", "missing_rank": "int", "key": "str"},
+        "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve. ``node_list``: the address is a list of nodes.",
+        {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "node_list": "str", "port": "int", "missing_rank": "int", "key": "str"},
     ),
     "port.in_use": Kind("A port to listen on is taken.", {"name": "str", "port": "int"}),
     "nccl.error": Kind("An NCCL call failed, as torch reports it; name is NCCL's error in slug form (unhandled_cuda, unhandled_system, internal, invalid_argument, invalid_usage, remote, in_progress, timeout).", {"name": "str", "version": "version", "last_error": "str", "where": "str"}),
@@ -473,7 +473,7 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "framework": "str", "key": "str", "value": "str", "given": "int", "micro": "int", "accumulation": "int", "dp": "int", "wanted": "int", "allowed": "str", "text": "str", "source": "str"},
     ),
     # --- files, checkpoints, launch ------------------------------------------------------------------------------------------
-    "file.error": Kind("A file or disk problem; name: missing, corrupt, no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
+    "file.error": Kind("A file or disk problem; name: missing, corrupt, lacks (a part of it is not there), no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
     "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
     "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
     "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
