@@ -235,8 +235,8 @@ KINDS: Mapping[str, Kind] = {
     "progress": Kind("Iterations that the attempt reached (derived).", {"first": "int", "last": "int", "lines": "int"}),
     # --- exceptions and error-like lines ----------------------------------------------------------------------------
     "exception": Kind(
-        "A Python exception: its class, message and raising frame.",
-        {"type": "str", "message": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
+        "A Python exception: its class, message and raising frame; says: what it complains of by its own words, where no signal knows them.",
+        {"type": "str", "message": "str", "says": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
     ),
     "error.line": Kind("A line that looks like an error and that no signal knows.", {"text": "str"}),
     "native.crash": Kind("A process died in native code.", {"name": "str", "signal": "str", "message": "str"}),
@@ -477,6 +477,7 @@ KINDS: Mapping[str, Kind] = {
     "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
     "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
     "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
+    "node.state": Kind("A node as `scontrol show node` shows it; ``state`` only where it is out of use.", {"node": "str", "state": "str", "text": "str"}),
     "jit.lock": Kind("A rank builds, or waits for the build of, a JIT extension.", {"name": "str", "op": "str", "path": "str"}),
     # --- the machine: what probes read ------------------------------------------------------------------------------------
     "host.system": _probed("The machine and its system.", {"kernel": "version", "os": "str", "machine": "str", "libc": "version", "container": "str", "virtual": "str", "nodes": "int"}),

@@ -85,11 +85,11 @@ def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step]
         step = dashes.read(raw)
         if step is not None:
             return "dashes", step
-    if any(gate in raw for gate in blocks.GATES):
+    if b"[step=" in raw or b"[batch=" in raw or b"ppo_ep: " in raw or b"PPO Epoch: " in raw:
         step = blocks.read(raw, rest)
         if step is not None:
             return "block", step
-    if any(gate in raw for gate in prints.SHORT_GATES):
+    if b" train_time:" in raw or b" trl:" in raw:
         step = prints.read_short(raw)
         if step is not None:
             return "print", step
