@@ -235,8 +235,8 @@ KINDS: Mapping[str, Kind] = {
     "progress": Kind("Iterations that the attempt reached (derived).", {"first": "int", "last": "int", "lines": "int"}),
     # --- exceptions and error-like lines ----------------------------------------------------------------------------
     "exception": Kind(
-        "A Python exception: its class, message and raising frame.",
-        {"type": "str", "message": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
+        "A Python exception: its class, message and raising frame; says: what it complains of by its own words, where no signal knows them.",
+        {"type": "str", "message": "str", "says": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
     ),
     "error.line": Kind("A line that looks like an error and that no signal knows.", {"text": "str"}),
     "native.crash": Kind("A process died in native code.", {"name": "str", "signal": "str", "message": "str"}),
