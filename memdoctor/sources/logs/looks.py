@@ -31,6 +31,7 @@ _NONE = lazy(
     r"(?<!rank )(?<!worker )(?<!node )(?<!gpu )(?<!process )(?<!task )(?<!stage )(?<!step )(?<!device )(?<!epoch )"
     r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,2}(?:and\s+)?(?:errors?|failed|failures?|exceptions?)\b"
     r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|(?:none|no|false)\b(?! ?\w))"
+    r"|^\s*Reason=.{1,200}\[[\w.-]{1,64}@"  # why Slurm took a node out: of the node, not of the job
     r"|\bfailed\b[^:;,()]{0,40}: ?\d+ ?(?:/|of) ?\d+"
     r"|\b\d+ passed\b(?!.{0,60}\b[1-9]\d* (?:failed|errors?)\b)",
     re.IGNORECASE,

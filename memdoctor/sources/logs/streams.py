@@ -154,6 +154,7 @@ class Streams:
         self._maker.make(done.block.signal.fact, done.block.result(), done.found)
 
     def _end_traceback(self, stream: str) -> None:
+        from memdoctor.sources.logs.complaints import complaint_of
         from memdoctor.sources.logs.sites import caller_of, locate
         from memdoctor.sources.logs.tracebacks import bare_name
 
@@ -170,10 +171,13 @@ class Streams:
             context = {**done.context, "site": site, "owner": owner, "caller": caller_of(raised.frames) or None}
             raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
-            fields = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
+            fields: dict[str, Any] = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
             if done.logged or ignored:
                 fields["logged"] = True
             fields.update(exception_fields(raised.type, raised.message, raised.frames))
+            matched = any(raised.line <= number <= raised.last_line for _, _, number, _, _ in done.pending)
+            if not matched and not fields.get("logged") and (says := complaint_of(raised.type, raised.message, raised.frames)) is not None:
+                fields["says"] = says
             self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
             for signal, found, number, line, text in () if ignored else done.pending:
                 if raised.line <= number <= raised.last_line:
