@@ -7,16 +7,19 @@ Files with as many segments as the job has attempts count them alike; the others
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memdoctor.derive.lives import collectives, lives
+from memdoctor.catalog import ABORTS, SEVERAL, ends_job
+from memdoctor.derive.lives import aborts, collectives, lives
 from memdoctor.model import Fact, FileRead, Stamp
 
 Key = tuple[str, str, int | None, int]
 Parts = Sequence[tuple[int, int]]  # of a file: the seq at which each part of it begins, and the attempt it belongs to
 LAUNCHER_FAILED = "process.exit"
 _OF_LAUNCHERS = (LAUNCHER_FAILED, "scheduler")
+SIGNS = ("sign", "traced")  # names of start lines that each rank prints, or that are not only printed at a start
 ROUND = 1.0  # seconds within which one launcher reports the workers of one round
 
 
@@ -25,8 +28,10 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
     by_file: dict[int, list[Fact]] = {file.number: [] for file in files}
     for fact in facts:
         by_file.setdefault(fact.seq >> 44, []).append(fact)
-    cuts = {file.number: _cuts(by_file[file.number]) for file in files}
+    cuts = {file.number: _cuts(file, by_file[file.number]) for file in files}
     most = max((len(cut) for cut in cuts.values()), default=0)
+    if not most and len(files) > 1:
+        most = _agreed(files, by_file)
     clock = _clock(cuts, by_file, most)
     ended = {
         file.number: lives(by_file[file.number], most)
@@ -48,12 +53,16 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
         elif by_time and not own:
             parts = [(file.number << 44, most + 1)]
         begins = [seq for seq, _ in parts]
+        reached = 1
         for fact in of_file:
+            reached = max(reached, fact.attempt)
             stamp = fact.time if file.number in ended else fact.time or fact.after
             if by_time and clock and stamp is not None:
                 attempt = bisect_right(clock, stamp.epoch) + 1
             else:
-                attempt = parts[max(0, bisect_right(begins, fact.seq) - 1)][1]
+                attempt = max(
+                    1, parts[max(0, bisect_right(begins, fact.seq) - 1)][1] - (reached - fact.attempt)
+                )  # less: a node that is late
             result.append(fact if fact.attempt == attempt else replace(fact, attempt=attempt))
         placed[file.number] = parts
     result.sort(key=lambda fact: fact.seq)
@@ -67,6 +76,13 @@ def _of_one_process(file: FileRead, facts: Sequence[Fact]) -> bool:
     ranks = {fact.rank for fact in facts if fact.rank is not None}
     local = {fact.fields["local_rank"] for fact in facts if fact.fields.get("local_rank") is not None}
     return max(len(ranks), len(local)) <= 1 and not any(fact.kind in _OF_LAUNCHERS for fact in facts)
+
+
+def _agreed(files: Sequence[FileRead], by_file: Mapping[int, Sequence[Fact]]) -> int:
+    """How many more attempts there were where no file tells a start: as often as most ranks were heard of again after an abort."""
+    told = [aborts(by_file[file.number]) for file in files if file.rank is not None and file.attempt is None and by_file[file.number]]
+    most, times = Counter(told).most_common(1)[0] if told else (0, 0)
+    return most if times > max(1, len(told) // 2) else 0
 
 
 def _of_lives(
@@ -102,7 +118,7 @@ def _collectives(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[F
     return {name: attempts.pop() for name, attempts in found.items() if len(attempts) == 1}
 
 
-def _cuts(facts: Sequence[Fact]) -> list[int]:
+def _cuts(file: FileRead, facts: Sequence[Fact]) -> list[int]:
     """Where in one file a new attempt begins, as seq of its first line."""
     cuts: set[int] = set()
     last = 1
@@ -110,16 +126,66 @@ def _cuts(facts: Sequence[Fact]) -> list[int]:
         if fact.attempt > last:
             cuts.add(fact.seq)
             last = fact.attempt
-    failed: dict[int, Fact] = {}
+    failed: dict[tuple[str | None, int], Fact] = {}
     for fact in facts:
         agent = fact.fields.get("agent_pid") or (fact.fields.get("pid") if fact.fields.get("of_pid") is not None else None)
         if fact.kind != LAUNCHER_FAILED or agent is None or fact.fields.get("exitcode") is None or fact.fields.get("name") != "failed":
             continue
-        before = failed.get(agent)
-        if before is not None and not any(before.seq < cut <= fact.seq for cut in cuts) and _apart(before, fact):
+        key = (fact.host, agent)  # in containers the agents of all nodes have the same number
+        before = failed.get(key)
+        if before is not None and before.attempt == fact.attempt and not _within(cuts, before, fact) and _apart(before, fact):
             cuts.add(before.seq + 1)
-        failed[agent] = fact
-    return sorted(cuts)
+        failed[key] = fact
+    for end, step in _fallen_back(file, facts):
+        if not any(end < cut <= step for cut in cuts):
+            cuts.add(end + 1)
+    return [cut for cut in sorted(cuts) if not _joins(cut, facts, cuts)] if file.rank is None else sorted(cuts)
+
+
+def _joins(cut: int, facts: Sequence[Fact], cuts: set[int]) -> bool:
+    """True where other ranks are heard of behind a cut than before it, and no launcher told the end: files that were joined one after the other."""
+    begin = max((other for other in cuts if other < cut), default=0)
+    end = min((other for other in cuts if other > cut), default=None)
+    before = [fact for fact in facts if begin <= fact.seq < cut]
+    after = [fact for fact in facts if cut <= fact.seq and (end is None or fact.seq < end)]
+    if any(ends_job(fact.kind, fact.fields) for fact in before) or any(
+        fact.kind == "run.start" and fact.fields.get("name") not in SIGNS for fact in after[:1]
+    ):
+        return False
+    dead = {fact.rank for fact in before if fact.kind in ABORTS} - {None}
+    heard = {fact.rank for fact in after} - {None}
+    return bool(dead and heard) and not dead & heard
+
+
+def _within(cuts: set[int], before: Fact, after: Fact) -> bool:
+    return any(before.seq < cut <= after.seq for cut in cuts)
+
+
+def _fallen_back(file: FileRead, facts: Sequence[Fact]) -> list[tuple[int, int]]:
+    """Where steps begin again at an earlier one after a launcher, a scheduler or several ranks told the end: the seq of both lines."""
+    series = file.series
+    main = None if series is None else series.main
+    ends, dead = [], set()
+    for fact in facts:
+        if fact.kind in ABORTS and fact.rank is not None:
+            dead.add(fact.rank)
+        if ends_job(fact.kind, fact.fields) or (fact.kind in ABORTS and len(dead) >= SEVERAL):
+            ends.append(fact.seq)
+    if not ends or series is None or main is None:
+        return []
+    table, found = series.tables[main], []
+    lines, iterations = table.glance("line"), table.glance("iteration")
+    before = 0
+    for number, end in enumerate(ends):
+        row = bisect_right(lines, end, key=series.seq)
+        if row >= len(lines):
+            break
+        step = series.seq(int(lines[row]))
+        last = number + 1 == len(ends) or ends[number + 1] > step
+        if last and row > before and iterations[row] <= max(iterations[before:row]):
+            found.append((end, step))
+            before = row
+    return found
 
 
 def _apart(first: Fact, second: Fact) -> bool:
