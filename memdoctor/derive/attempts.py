@@ -39,7 +39,9 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
     result: list[Fact] = []
     for file in files:
         own, of_file = cuts[file.number], by_file[file.number]
-        parts: Parts = [((file.number << 44) if not number else own[number - 1], (file.attempt or 1) + number) for number in range(len(own) + 1)]
+        parts: Parts = [
+            ((file.number << 44) if not number else own[number - 1], (file.attempt or 1) + number) for number in range(len(own) + 1)
+        ]
         by_time = file.attempt is None and len(own) < most
         if by_time and file.number in ended:
             parts = _of_lives(ended[file.number], of_file, file.number << 44, clock, named, most + 1)

@@ -1,7 +1,7 @@
 """Step lines: what a training loop prints once per iteration or log interval, kept as compact columns.
 
 Read are Megatron-LM's and Megatron-DeepSpeed's iteration line (keyed, so every version's), DeepSpeed's ``step=…, skipped=…`` and
-pipeline line, verl's ``step:… - key:…``, MLPerf's ``:::MLLOG {…}``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars
+pipeline line, verl's ``step:… - key:…``, the pairs of MMEngine and XTuner, MLPerf's ``:::MLLOG {…}``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars
 with a loss, the plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``), and the blocks of lines of OLMo, Composer and
 DeepSpeed-Chat. Their shapes are in step_shapes/, and so are those of the lines that stand beside them.
 """
@@ -17,7 +17,7 @@ from itertools import pairwise
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.packed import Packed
-from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, mllog, prints
+from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, mllog, pairs, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Table
 
@@ -40,6 +40,8 @@ GATES = (
     ),
     Gate(_LOSS + rb"(?:[Ii][Nn][Ff]|[Nn][Aa][Nn])", pattern=True),  # bar, where it tells trouble
     *map(Gate, blocks.GATES),
+    *map(Gate, pairs.GATES),
+    Gate(pairs.GATE, pattern=True),
     *map(Gate, prints.SHORT_GATES),
 )  # fmt: skip
 # The same, of lines of which a sample is enough.
@@ -65,7 +67,7 @@ __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_ste
 
 def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step] | None:
     """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, mllog, mllog_loss, dashes,
-    block, pipeline, dict, bar, print, counted. ``rest`` gives the text after the line, as far as it is at hand.
+    pairs, block, pipeline, dict, bar, print, counted. ``rest`` gives the text after the line, as far as it is at hand.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
@@ -89,6 +91,10 @@ def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step]
         step = blocks.read(raw, rest)
         if step is not None:
             return "block", step
+    if b"(train) " in raw or b" data_time: " in raw:
+        step = pairs.read(raw)
+        if step is not None:
+            return "pairs", step
     if b" train_time:" in raw or b" trl:" in raw:
         step = prints.read_short(raw)
         if step is not None:
