@@ -26,7 +26,12 @@ _LEVELS = {
     **dict.fromkeys(("I", "SUCCESS", "NOTICE", "VERSION"), "INFO"),
     **dict.fromkeys(("W", "WARN"), "WARNING"),
     **dict.fromkeys(("E", "EXCEPTION", "ABORT"), "ERROR"),
-    **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
+    **dict.fromkeys(("F", "C", "FATAL", "critical"), "CRITICAL"),
+    "debug": "DEBUG",
+    "info": "INFO",
+    "warning": "WARNING",
+    "error": "ERROR",
+    "exception": "ERROR",
 }
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
 _DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
@@ -111,6 +116,10 @@ class Prefixes:
             if peek is not None:
                 return int(peek[1] or peek[2])
         return rank
+
+    def end(self, raw: str) -> int:
+        """Where the message of ``raw`` begins."""
+        return walk(raw, 0, self._table)[0]
 
     def strip(self, raw: str) -> Line:
         """``raw`` without its prefixes. Never raises; ``text`` is always a suffix of ``raw``."""

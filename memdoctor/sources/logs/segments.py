@@ -29,7 +29,7 @@ class SegmentReader:
         if not window and self._known:
             self._known.clear()
         text = raw.decode("utf-8", "replace")
-        for number, piece in enumerate(split_glued(text)):
+        for number, piece in enumerate(split_glued(text, self._place.prefixes.end)):
             self._place.part = number
             line = self._place.prefixes.strip(piece)
             if line.rank is not None:
