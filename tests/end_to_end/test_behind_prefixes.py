@@ -38,6 +38,12 @@ KNOWN: dict[str, Before] = {
     "the journal in seconds": lambda t, r: f"{t.timestamp():.6f} node-02 torchrun[42]: ",
 }
 
+MARGINS: dict[str, Before] = {
+    "a machine in the cloud": lambda t, r: f"{t:%Y-%m-%dT%H:%M:%S.%f}+00:00 run-9/algo-{r // 4 + 1}-1710384485 ",
+    "a step of a pipeline": lambda t, r: f"train\tRun\t{t:%Y-%m-%dT%H:%M:%S.%f}0Z ",
+    "a platform of its own": lambda t, r: f"<<{t:%d.%m.%Y %H:%M:%S}>> job-88|{r:04x}f00d7 :: ",
+}
+
 
 def _log(before: Before, tag: str = "[rank{}]: ") -> str:
     lines = [(rank, "", text) for text in ("starting", "loading the data", "building the model") for rank in (0, 5, 2)]
@@ -46,7 +52,7 @@ def _log(before: Before, tag: str = "[rank{}]: ") -> str:
     return "".join(f"{before(moment, rank)}{head}{text}\n" for moment, (rank, head, text) in zip(moments, lines, strict=True))
 
 
-@pytest.mark.parametrize("before", KNOWN.values(), ids=KNOWN)
+@pytest.mark.parametrize("before", [*KNOWN.values(), *MARGINS.values()], ids=[*KNOWN, *MARGINS])
 def test_the_rank_and_the_time_are_read(before: Before, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(_log(before))
@@ -62,3 +68,12 @@ def test_a_time_since_the_start_is_no_time_of_day(tmp_path: Path) -> None:
     path.write_text("[2026-03-14 02:48:05] start\n" + _log(lambda t, r: f"00:00:{(t - BEGAN).seconds:02d} "))
     root = diagnose_logs([str(path)]).diagnoses[0]
     assert (root.ranks, root.first_time) == ((5,), None)
+
+
+@pytest.mark.parametrize("before", [lambda t, r: "> ", *MARGINS.values()], ids=["a quotation", *MARGINS])
+def test_the_failure_may_come_late(before: Before, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    chat = "".join(f"{before(BEGAN, 0)}{word} {number}\n" for number in range(400) for word in ("tokens", "shard", "cache"))
+    path.write_text(chat + _log(before))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks) == ("data.missing", (5,))

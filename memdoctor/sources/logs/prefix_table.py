@@ -9,7 +9,7 @@ rank     the global rank                            ds_rank  the same, but -1 wh
 task     a Slurm task: the rank, or only the node   local    the rank within the node
 host     host, pod or address                       pid      of the process that prints
 time     a stamp (see stamps.py)                    level    level word, or the letter of glog
-logger   logger, module or file
+logger   logger, module or file                 place    what tells machines or processes apart, where nobody knows which
 ======== ===================================================================================================
 """
 
