@@ -27,7 +27,10 @@ def name_xids(facts: Sequence[Fact]) -> list[Fact]:
     faults: dict[tuple[object, ...], list[int]] = {}  # those of a GPU so far, as places in the result
     for fact in facts:
         if fact.kind == "xid":
-            fact = _named(fact, xids.get(fact.fields.get("number", -1)) or {})
+            entry = xids.get(fact.fields.get("number", -1)) or {}
+            if entry.get("fatal") and fact.fields.get("fatal") is False:
+                entry = {**entry, **(table.get("survived") or {})}
+            fact = _named(fact, entry)
             gpu = (fact.host, fact.attempt, fact.origin.path, str(fact.fields.get("bus_id")).lower())
             recovery = fact.fields.get("recovery")
             if recovery is not None:

@@ -14,6 +14,7 @@ from memdoctor.derive.series.robust import median
 from memdoctor.derive.steps import Steps
 
 CROWDED = 0.3  # share of lines that repeat the iteration before from which on several ranks are taken to print
+ENDS = 5  # lines at the end of one epoch and at the beginning of the next whose losses are compared
 NEAR = 1.3  # a loss that is at most so much above the end of the epoch before goes on with it
 
 
@@ -123,22 +124,37 @@ def _by_iteration(steps: Steps, iterations: Sequence[float]) -> Segment:
 def _joined(segments: list[Segment]) -> list[Segment]:
     """Epochs put together: segments that all begin where the first began and whose loss goes on."""
     result: list[Segment] = []
-    for segment in segments:
-        if result and _next_epoch(result[-1], segment, segments[0]):
-            before = result[-1]
-            assert isinstance(before.rows, range)
-            assert isinstance(segment.rows, range)
-            shift = before.times[-1] - segment.times[0] + before.interval
-            times = array("d", [*before.times, *(time + shift for time in segment.times)])
-            result[-1] = Segment(segment.steps, range(before.rows.start, segment.rows.stop), times=times)
-        else:
-            result.append(segment)
+    first = segments[0]
+    for run in _runs(segments):
+        begin, end = run[0].rows, run[-1].rows
+        assert isinstance(begin, range)
+        assert isinstance(end, range)
+        times = array("d", run[0].times)
+        for segment in run[1:]:
+            shift = times[-1] - segment.times[0] + run[0].interval
+            times.extend([time + shift for time in segment.times])
+        result.append(run[0] if len(run) == 1 else Segment(first.steps, range(begin.start, end.stop), times=times))
     return result
 
 
-def _next_epoch(before: Segment, after: Segment, first: Segment) -> bool:
-    if after.times[0] > first.times[0] + 2 * first.interval or len(before) < 2:
+def _runs(segments: list[Segment]) -> list[list[Segment]]:
+    """Segments of which each but the first of a run is the next epoch of the one before."""
+    latest = segments[0].times[0] + 2 * segments[0].interval
+    result: list[list[Segment]] = []
+    for segment in segments:
+        if result and segment.times[0] <= latest and _goes_on(result[-1], segment):
+            result[-1].append(segment)
+        else:
+            result.append([segment])
+    return result
+
+
+def _goes_on(run: list[Segment], after: Segment) -> bool:
+    """Whether the loss of ``after`` begins about where that of the run ended."""
+    begin, end = run[0].rows, run[-1].rows
+    if end[-1] == begin[0]:  # one line tells of no epoch
         return False
-    ended = [value for value in before.values("loss")[-5:] if math.isfinite(value)]
-    begun = [value for value in after.values("loss")[:5] if math.isfinite(value)]
+    loss = after.steps.column("loss")
+    ended = [value for value in loss[max(begin[0], end[-1] + 1 - ENDS) : end[-1] + 1] if math.isfinite(value)]
+    begun = [value for value in after.values("loss")[:ENDS] if math.isfinite(value)]
     return bool(ended and begun) and median(begun) <= max(NEAR * median(ended), median(ended))

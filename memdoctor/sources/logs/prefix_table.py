@@ -120,7 +120,9 @@ FAMILIES: tuple[Family, ...] = (
     # --- system logs ---------------------------------------------------------------------------------------------------
     Family("rfc5424", "<", NUMBER, rf"<\d{{1,3}}>\d (?P<time>{ISO}) (?P<host>\S{{1,255}}) (?P<logger>\S{{1,80}}) (?:(?P<pid>\d{{1,9}})|\S{{1,128}}) \S{{1,64}} (?:-|\[[^\]]{{0,2000}}\])" + END, "process"),
     Family("kernel", "[<", " " + NUMBER, r"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{6}\](?:\[ *[TC]\d+\])? (?:(?P<host>[\w.-]{1,255}) (?P<logger>kernel): )?"),
-    Family("dmesg_level", UPPER.lower(), UPPER.lower(), r"(?:kern|user|daemon|syslog|auth) {0,6}:(?:emerg|alert|crit|err|warn|notice|info|debug) {0,6}: (?=\[)"),
+    # The kernel's log as `dmesg --decode` prints it, and as /dev/kmsg and `cat` do.
+    Family("kernel_decoded", "kuds", "esay", r"(?:kern|user|daemon|syslog) {0,4}:(?P<level>emerg|alert|crit|err|warn|notice|info|debug) {0,3}: ", needs=": "),
+    Family("kernel_raw", NUMBER, NUMBER + ",", r"\d{1,3},\d{1,12},\d{1,17},-(?:,caller=[TC]\d{1,9})?;", needs=",-"),
     # --- times alone ------------------------------------------------------------------------------------------------
     Family("stamp_bracket", "[", NUMBER, rf"\[(?P<time>{ISO}|{SLASHED}|{CLOCK})(?: (?:[DTPE]P\d{{1,4}} ?){{1,3}})?\]", stamp=True),
     Family("stamp_indented", " ", " [", rf" {{1,2}}\[(?P<time>{ISO})\]", stamp=True),  # Megatron-LM's lines begin with spaces

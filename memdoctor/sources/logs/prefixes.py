@@ -67,23 +67,18 @@ class Prefixes:
         """The year that the log is in, as far as is known."""
         return self._clock.year
 
-    def learn(self, sample: Sequence[str]) -> set[int]:
-        """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them."""
+    def learn(self, sample: Sequence[str], later: Sequence[str] = ()) -> set[int]:
+        """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them.
+
+        ``later`` are lines from further on, which are asked where the first ones teach no prefix.
+        """
         lines = [raw for raw in sample if raw.strip()]
-        walked = self._walk(lines)
         self._sample = lines
-        for _ in range(4):
-            rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
-            family = recognise(rests, frozenset(self._taken))
-            if family is not None:
-                self._taken[family.name] = family
-            elif len(self._margins) < MARGINS:
-                family = recognise_margin([raw[end:] for raw, end, _ in walked])
-                self._margins += () if family is None else (family,)
-            if family is None:
-                break
-            self._arrange()
-            walked = self._walk(lines)
+        walked, taught = self._recognise(lines)
+        if not taught:
+            labelled = [raw for raw in later if raw.strip()]
+            if recognise(labelled, frozenset(), numbers=True) is not None and self._recognise(labelled, numbers=True)[1]:
+                walked = self._walk([*lines, *labelled])
         nodes = self._tasks_are_nodes
         ranks = [self._rank_on(*line) for line in walked]
         if self._tasks_are_nodes != nodes:  # a tag inside srun's shows that srun's numbers are nodes
@@ -110,6 +105,25 @@ class Prefixes:
         if family is not None:
             self._margins += (family,)
             self._arrange()
+
+    def _recognise(self, lines: Sequence[str], *, numbers: bool = False) -> tuple[list[tuple[str, int, Found | None]], bool]:
+        """Learn the ambiguous prefixes of ``lines``, and margins; and walk through these. True where there are ambiguous ones."""
+        walked = self._walk(lines)
+        taken = self._taken = {}
+        self._margins = ()
+        for _ in range(4):
+            rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
+            family = recognise(rests, frozenset(taken), numbers=numbers)
+            if family is not None:
+                taken[family.name] = family
+            elif len(self._margins) < MARGINS:
+                family = recognise_margin([raw[end:] for raw, end, _ in walked])
+                self._margins += () if family is None else (family,)
+            if family is None:
+                break
+            self._arrange()
+            walked = self._walk(lines)
+        return walked, bool(taken)
 
     @staticmethod
     def _undated(walked: Sequence[tuple[str, int, Found | None]]) -> list[str]:

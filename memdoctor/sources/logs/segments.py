@@ -8,7 +8,7 @@ from memdoctor.sources.logs.blocks import read_line
 from memdoctor.sources.logs.glue import split_glued
 from memdoctor.sources.logs.index import Opened
 from memdoctor.sources.logs.lines import Line
-from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
+from memdoctor.sources.logs.looks import kernels, looks_like_an_error, only_speaks_of
 from memdoctor.sources.logs.making import STARTS, FactMaker, Found
 from memdoctor.sources.logs.margins import hides
 from memdoctor.sources.logs.place import Place
@@ -79,7 +79,7 @@ class SegmentReader:
         from memdoctor.sources.logs.tracebacks import lone_exception  # a healthy log holds no error
 
         lone = lone_exception(line.text)
-        if lone is None:
+        if lone is None or kernels(raw):
             return None
         return self._streams.open_headless(line, raw, self._place.frames_before(line), _is_quiet(line))
 

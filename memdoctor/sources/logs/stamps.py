@@ -29,7 +29,7 @@ SLASHED = rf"\d\d/\d\d/\d{{4}} \d\d:\d\d:\d\d{FRACTION}(?: [AP]M\b)?"
 SHORT = rf"\d\d[-/]\d\d \d\d:\d\d:\d\d{FRACTION}"
 CLOCK = rf"\d\d:\d\d:\d\d{FRACTION}"
 _MONTH = rf"(?:{'|'.join(_MONTHS)})"
-SYSLOG = rf"{_MONTH} [ \d]\d \d\d:\d\d:\d\d{FRACTION}"
+SYSLOG = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d{FRACTION}"  # the fabric manager's own log has the year, too
 CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{{3,4}})? \d{{4}}"
 GLOG = r"[VDIWECF]\d{3,4} \d\d:\d\d:\d\d\.\d{6,9}"
 
@@ -37,7 +37,7 @@ _ISO = lazy(r"(\d{4})[-/](\d\d)[-/](\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9
 _SLASHED = lazy(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
 _SHORT = lazy(r"(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
 _CLOCK = lazy(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?", re.A)
-_SYSLOG = lazy(rf"({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{{1,9}}))?", re.A)
+_SYSLOG = lazy(rf"({_MONTH}) ([ \d]\d) (?:(\d{{4}}) )?(\d\d):(\d\d):(\d\d)(?:[.,](\d{{1,9}}))?", re.A)
 _CTIME = lazy(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([A-Z]{{3,4}}))? (\d{{4}})", re.A)
 _GLOG = lazy(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
 _EPOCH = lazy(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
@@ -230,7 +230,8 @@ def _read_short(text: str) -> Moment | None:
 def _read_words(text: str) -> Moment | None:
     match = _SYSLOG.fullmatch(text)
     if match is not None:
-        return _moment(None, _MONTHS[match[1]], int(match[2]), match[3], match[4], match[5], match[6])
+        year = None if match[3] is None else int(match[3])
+        return _moment(year, _MONTHS[match[1]], int(match[2]), match[4], match[5], match[6], match[7])
     match = _CTIME.fullmatch(text)
     if match is None:
         return None

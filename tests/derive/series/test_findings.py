@@ -70,6 +70,18 @@ def test_epochs_that_count_anew_are_one_segment() -> None:
     assert segment.printed(40) == 10
 
 
+def test_very_many_short_epochs_are_one_segment() -> None:
+    """Each is looked at once: with 5,000 of them, what looks at all before it again would take minutes."""
+    epoch = [{"iteration": float(number), "loss": 2.0} for number in range(1, 9)]
+    (segment,) = segments_of(steps(epoch * 5_000, "print"))
+    assert list(segment.times) == list(range(1, 40_001))
+
+
+def test_two_short_epochs_are_compared_by_the_lines_of_both() -> None:
+    found = segments_of(steps([{"iteration": 1.0, "loss": 2.0}, {"iteration": 2.0, "loss": 2.0}, {"iteration": 1.0, "loss": 9.0}], "print"))
+    assert [len(segment) for segment in found] == [2, 1]
+
+
 def test_epochs_that_count_anew_and_tell_few_of_their_lines_are_counted_through() -> None:
     told = [(epoch, iteration) for count in range(1000, 30000, 1000) for epoch, iteration in [divmod(count, 544)]]
     segment = whole(

@@ -24,6 +24,8 @@ from memdoctor.sources.logs.looks import looks_like_an_error, only_speaks_of
         "[17] Exit 3                  python train.py",
         "sh: error: echo 'x' needs a terminal",
         "Device Error : 3 units do not answer",
+        "worker 0 has failed",
+        "Rank 0 failed to start",
         "Error: no files found matching the pattern: dev/data/train_*.bin",
         "ERROR: No plan for stage 3",
     ],
@@ -47,6 +49,8 @@ def test_an_error(text: str) -> None:
         "warning: 3 lines with Error in them",
         "  Warning  FailedScheduling  9m11s  default-scheduler   0/42 nodes are available",
         "checked 118 shards: 0 failed",
+        "   Reason=Kill task failed [root@2025-03-11T10:17:10]",
+        "              0 tests completed and failed residual checks,",
         "no errors found in 12 files",
         "errors: 0, skipped: 4",
         "failed=0 unreachable=0 ok=14",
@@ -66,11 +70,40 @@ def test_no_error(text: str) -> None:
     assert not looks_like_an_error(text, text)
 
 
-@pytest.mark.parametrize("head", ["[    3.117204] ", "Mar 01 09:00:00 gpu-03 kernel: [ 9.882190] ", "kernel: [ 9.882190] "])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[    3.117204] ",
+        "<3>[    3.117204] ",
+        "[Sat Mar  1 09:00:00 2025] ",
+        "kern  :err   : 2025-03-01T09:00:00,117204+00:00 ",
+        "kern  :notice: [    3.117204] ",
+        "Mar 01 09:00:00 gpu-03 kernel: ",
+        "Mar  1 09:00:00 gpu-03 kernel: [ 9.882190] ",
+        "2025-03-01T09:00:00+0000 gpu-03 kernel: ",
+        "2025-03-01T09:00:00.117204+00:00 gpu-03 kernel: [ 9.882190] ",
+        "Sat 2025-03-01 09:00:00 UTC gpu-03 kernel: ",
+        "3,1204,9882190,-;",
+        "[Mar 01 2025 09:00:00] [ERROR] [tid 1803] ",
+        "kernel: [ 9.882190] ",
+    ],
+)
 def test_the_kernels_troubles_are_not_the_jobs(head: str) -> None:
     text = "ACPI BIOS Error (bug): Could not resolve symbol, AE_ALREADY_EXISTS"
     assert looks_like_an_error(text, text)
     assert not looks_like_an_error(text, head + text)
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        ("[Sat Mar  1 09:00:00 2025] ", "ERROR: the plan for stage 3 cannot be read"),
+        ("2025-03-01 09:00:00 ", "could not compile the kernel: ptxas failed"),
+        ("Mar 01 09:00:00 gpu-03 train[4711]: ", "the kernel: launch failed"),
+    ],
+)
+def test_a_job_that_prints_a_time_or_speaks_of_kernels_is_heard(head: str, text: str) -> None:
+    assert looks_like_an_error(text, head + text)
 
 
 def test_a_loud_line_needs_no_word() -> None:

@@ -34,7 +34,9 @@ _NOTEBOOK_HEAD = lazy(r"^(?P<type>[A-Za-z_][\w.]{0,200})\s{2,}Traceback \(most r
 _NAME = r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*[A-Za-z_]\w*(?:\([\w.]{1,200}\))?)"
 _RAISED = lazy(rf"^{_NAME}(?:$|:$|: (?P<message>.*)$)", re.DOTALL)
 _RANK_TAG = lazy(r"^\[rank ?\d{1,6}\]:? ")
-_CLASS = lazy(r"^(?:Exception|OutOfResources|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failed|Failure))$")
+_CLASS = lazy(
+    r"^(?!(?:Lustre|LNet)Error$)(?:Exception|OutOfResources|[A-Z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failed|Failure))$"
+)
 # Classes with less telling names; believed with their module only, or between frames.
 _DOTTED_CLASS = lazy(r"^(?:[A-Z]\w*(?:Timeout|Cancelled|Aborted|Quit)|Timeout|Error|Empty|Full|Again|error|timeout|gaierror|herror)$")
 _NOT_A_CLASS = frozenset("Killed Terminated Aborted Note Hint Warning Error Traceback Epoch Step Loss Loading Saving Training Done".split())
