@@ -21,6 +21,7 @@ BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone except
 END = 512  # bytes at the end of one of many logs in which its last moment is looked for
 LINES = 80  # looked back for frames
 _IN_BOX = lazy(rb":\d{1,9} in ")  # in each frame that rich draws
+FOLLOWING = 20  # lines behind one that are looked at at once
 SOURCE = 8  # lines of one statement below its frame
 
 
@@ -55,6 +56,11 @@ class Place:
         """What stands before the segment, at most ``BACK`` bytes."""
         missing = BACK - self.start
         return self.data[self.start - BACK : self.start] if missing <= 0 else self._before[-missing:] + self.data[: self.start]
+
+    def following(self) -> list[str]:
+        """Some of the lines behind the segment."""
+        begin = self.data.find(b"\n", self.start) + 1
+        return self.data[begin : begin + BACK].decode("utf-8", "replace").split("\n")[:-1][:FOLLOWING] if begin else []
 
     def stamp_at_end(self, within: int) -> Stamp | None:
         """The last stamp in the last ``within`` bytes of what was read."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.clock import Clock
 from memdoctor.sources.logs.learning import recognise
 from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.margins import hides, recognise_margin
 from memdoctor.sources.logs.peeling import PLAIN, Found, Table, walk
 from memdoctor.sources.logs.prefix_table import FAMILIES, NCCL, Family
 from memdoctor.sources.logs.stamps import find_with_year, read_moment
@@ -26,8 +27,15 @@ _LEVELS = {
     **dict.fromkeys(("I", "SUCCESS", "NOTICE", "VERSION"), "INFO"),
     **dict.fromkeys(("W", "WARN"), "WARNING"),
     **dict.fromkeys(("E", "EXCEPTION", "ABORT"), "ERROR"),
-    **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
+    **dict.fromkeys(("F", "C", "FATAL", "critical"), "CRITICAL"),
+    "debug": "DEBUG",
+    "info": "INFO",
+    "warning": "WARNING",
+    "error": "ERROR",
+    "exception": "ERROR",
 }
+MARGINS = 4  # of one log
+MEETINGS = 64  # lines of one log in which an unknown one is looked for
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
 _DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
 _MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
@@ -48,6 +56,11 @@ class Prefixes:
         self._hints = (year_hint, not_after)
         self._table = PLAIN
         self._tasks_are_nodes = False
+        self._taken: dict[str, Family] = {}
+        self._margins: tuple[Family, ...] = ()
+        self._sample: Sequence[str] = ()
+        self._meetings = MEETINGS
+        self.curious = True  # whether ``meet`` is to be told
 
     @property
     def year(self) -> int | None:
@@ -60,6 +73,7 @@ class Prefixes:
         ``later`` are lines from further on, which are asked where the first ones teach no prefix.
         """
         lines = [raw for raw in sample if raw.strip()]
+        self._sample = lines
         walked, taught = self._recognise(lines)
         if not taught:
             labelled = [raw for raw in later if raw.strip()]
@@ -74,18 +88,40 @@ class Prefixes:
             self._clock.read(text)
         return {rank for rank in ranks if rank is not None}
 
+    def _arrange(self) -> None:
+        # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right. Margins when nothing else is there.
+        self._table = Table((*self._taken.values(), *FAMILIES, *self._margins))
+
+    def meet(self, raw: str, near: Callable[[], Sequence[str]]) -> None:
+        """``raw`` has a tag or a traceback behind its first character: learn what stands before it, where that is a margin. ``near``: the lines
+        that follow. Asked only so often in a log: mostly it is one of the known prefixes."""
+        self._meetings -= 1
+        self.curious = self._meetings > 0
+        rest = raw[self.end(raw) :]
+        if not hides(rest) or len(self._margins) >= MARGINS:
+            return
+        lines = [rest, *(line[self.end(line) :] for line in near() if line.strip())]
+        family = recognise_margin([line[self.end(line) :] for line in self._sample], lines)
+        if family is not None:
+            self._margins += (family,)
+            self._arrange()
+
     def _recognise(self, lines: Sequence[str], *, numbers: bool = False) -> tuple[list[tuple[str, int, Found | None]], bool]:
-        """Learn the ambiguous prefixes of ``lines``, and walk through these; True where there are such."""
+        """Learn the ambiguous prefixes of ``lines``, and margins; and walk through these. True where there are ambiguous ones."""
         walked = self._walk(lines)
-        taken: dict[str, Family] = {}
-        for _ in range(3):
+        taken = self._taken = {}
+        self._margins = ()
+        for _ in range(4):
             rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
             family = recognise(rests, frozenset(taken), numbers=numbers)
+            if family is not None:
+                taken[family.name] = family
+            elif len(self._margins) < MARGINS:
+                family = recognise_margin([raw[end:] for raw, end, _ in walked])
+                self._margins += () if family is None else (family,)
             if family is None:
                 break
-            taken[family.name] = family
-            # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
-            self._table = Table((*taken.values(), *FAMILIES))
+            self._arrange()
             walked = self._walk(lines)
         return walked, bool(taken)
 
@@ -123,6 +159,10 @@ class Prefixes:
             if peek is not None:
                 return int(peek[1] or peek[2])
         return rank
+
+    def end(self, raw: str) -> int:
+        """Where the message of ``raw`` begins."""
+        return walk(raw, 0, self._table)[0]
 
     def strip(self, raw: str) -> Line:
         """``raw`` without its prefixes. Never raises; ``text`` is always a suffix of ``raw``."""
