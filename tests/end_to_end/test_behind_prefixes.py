@@ -77,3 +77,26 @@ def test_the_failure_may_come_late(before: Before, tmp_path: Path) -> None:
     path.write_text(chat + _log(before))
     root = diagnose_logs([str(path)]).diagnoses[0]
     assert (root.cause, root.ranks) == ("data.missing", (5,))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "2026-03-14 14:48:20,447 - train - ERROR - failed",
+        "2026-03-14 14:48:20.447 | ERROR    | __main__:<module>:301 - An error has been caught in function '<module>':",
+        "[2026-03-14 14:48:20,447] [ERROR] [engine.py:12:step] [Rank 5] failed",
+    ],
+)
+def test_what_a_logger_prints_below_a_header_is_of_its_time(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(["2026-03-14 14:48:05,447 - train - INFO - start", header, *RAISED, ""]))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.ranks, root.cause) == ((5,) if "Rank" in header else (), "data.missing")
+    assert root.first_time is not None
+    assert root.first_time.iso == "2026-03-14T14:48:20.447"
+
+
+def test_a_traceback_below_what_only_informs_is_of_a_later_time(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(["2026-03-14 14:48:05,447 - train - INFO - start", *RAISED, ""]))
+    assert diagnose_logs([str(path)]).diagnoses[0].first_time is None

@@ -66,6 +66,7 @@ class Streams:
                 return current if current.reader.took else None
             self._end_traceback(stream)
         if gate and _starts(line.text):
+            self._place.introduce(line)
             current = self._open(line)
             current.ignored = self._place.line - self._ignored.get(stream, -IGNORED) <= IGNORED
             if self._takes(current, line, raw):
@@ -181,6 +182,8 @@ class Streams:
             self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
             for signal, found, number, line, text in () if ignored else done.pending:
                 if raised.line <= number <= raised.last_line:
+                    line.time = done.line.time if line.time is None else line.time
+                    line.rank = done.line.rank if line.rank is None else line.rank
                     known = {**context, "exception": bare_name(raised.type)}
                     where = Found(line, text, number, 0, event, known, done.after)
                     self._maker.make(signal.fact, _with_following(signal, found, raised, number), where)
