@@ -193,6 +193,15 @@ AMBIGUOUS: tuple[Family, ...] = (
         r"(?:\| )?(?:\(?(?:rank|Rank|RANK)[=:] ?|(?:rank|Rank|RANK) (?=\d{1,7}:)|\((?:rank|Rank|RANK) (?=\d{1,7}\)))(?P<rank>\d{1,7})(?:/\d{1,7})?\)?(?:[,:]| ?\|)? (?!time \(ms\))",
         "rank",
     ),
+    # `grep` in the logs of several ranks.
+    Family(
+        "grep_rank",
+        LETTER + NUMBER + "./_-",
+        "",
+        r"[\w./-]{0,200}?(?<![A-Za-z])rank[-_.=]?(?P<rank>\d{1,7})(?:[-_./][\w./-]{0,80})?\.(?:log|out|err|txt)[:-](?:\d{1,9}[:-])?",
+        "rank",
+        needs="rank",
+    ),
     Family("hydra_rank", "[", NUMBER, r"\[(?P<rank>\d{1,6})\]" + END, "rank"),
     Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host", needs=":"),
     Family("role_tee", "[", LETTER + "_", r"\[(?P<role>[A-Za-z_]+)(?P<local>\d{1,5})\]:", "local"),

@@ -82,13 +82,21 @@ class Reader:
         self.skip = Skip(self.file.path, reason)
 
 
+def _wrapping(data: bytes) -> Unwrapper | None:
+    if data.startswith(b"==> "):
+        from memdoctor.sources.logs.followed import follower  # few logs begin so
+
+        return follower(data) or unwrapper(data)
+    return unwrapper(data)
+
+
 def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
     """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
     wrapping: Unwrapper | None = None
     decided = False
     for data, part in pieces:
         if not decided:
-            wrapping, decided = (None if part else unwrapper(data)), True
+            wrapping, decided = (None if part else _wrapping(data)), True
         if wrapping is None:
             yield data, part
             continue
