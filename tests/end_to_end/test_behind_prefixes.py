@@ -113,7 +113,7 @@ def _followed(names: dict[int, str]) -> str:
 
 def test_files_that_were_followed_together(tmp_path: Path) -> None:
     path = tmp_path / "all.log"
-    path.write_text(_followed({rank: f"logs/rank_{rank}.log" for rank in (0, 5, 2)}))
+    path.write_text("\n" + _followed({rank: f"logs/rank_{rank}.log" for rank in (0, 5, 2)}))
     root = diagnose_logs([str(path)]).diagnoses[0]
     assert (root.cause, root.ranks) == ("data.missing", (5,))
     path.write_text(_followed({0: "logs/a.log", 5: "logs/b.log"}))

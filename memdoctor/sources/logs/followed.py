@@ -18,8 +18,8 @@ _POD = lazy(r"[\w.-]{1,253}")
 
 
 def follower(data: bytes) -> Unwrapper | None:
-    """How the file that begins with ``data`` is to be read; None where it is one log."""
-    return _Followed(data) if data.startswith(BEGIN) and _HEAD.match(data) is not None else None
+    """How the file that begins with ``data``, with ``BEGIN`` on one of its first lines, is to be read; None where it is one log."""
+    return _Followed(data) if _HEAD.match(data, data.find(BEGIN)) is not None else None
 
 
 class _Followed(Unwrapper):

@@ -99,6 +99,9 @@ FAMILIES: tuple[Family, ...] = (
     Family("lightning_rank", "[", "r", r"\[rank: (?P<rank>\d{1,7})\] ", inner=True, needs="[rank: "),
     # DeepSpeed's prints that lack its header. Before any other text "[Rank N]" belongs to the message.
     Family("deepspeed_print", "[", "R", r"\[Rank (?P<ds_rank>-?\d{1,7})\] (?=time \(ms\)|comm op: |step=\d|\[deepsp|DeepSpeed )", inner=True),
+    # Colours whose escape sign was lost, or is written out as `cat -v` does.
+    Family("colour", "[^", NUMBER + "[", r"(?:\^\[)?\[[1-9]\d{0,2}(?:;\d{1,3}){0,4}m", inner=True),
+    Family("colour_end", "[^", "0m[", r"(?:\^\[)?\[0?m ?", inner=True),
     # --- headers of C++ and of torch --------------------------------------------------------------------------------
     Family("c10", "[", GLOG, rf"\[(?P<time>(?P<level>[{GLOG}])\d{{3,4}} \d\d:\d\d:\d\d\.\d{{6,9}}) (?:\d{{1,20}} )?(?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
     Family("c10_old", "[", GLOG, rf"\[(?P<level>[{GLOG}]) (?P<logger>{FILE}\.(?:cpp|cc|cu|cuh|hpp|h)):\d+\]" + END, header=True, inner=True),
@@ -190,7 +193,7 @@ AMBIGUOUS: tuple[Family, ...] = (
         "rank_equals",
         "rR(|",
         "",
-        r"(?:\| )?(?:\(?(?:rank|Rank|RANK)[=:] ?|(?:rank|Rank|RANK) (?=\d{1,7}:)|\((?:rank|Rank|RANK) (?=\d{1,7}\)))(?P<rank>\d{1,7})(?:/\d{1,7})?\)?(?:[,:]| ?\|)? (?!time \(ms\))",
+        r"(?:\| )?(?:\(?(?:rank|Rank|RANK)[=:] ?|(?:rank|Rank|RANK)[ _](?=\d{1,7}:)|\((?:rank|Rank|RANK) (?=\d{1,7}\)))(?P<rank>\d{1,7})(?:/\d{1,7})?\)?(?:[,:]| ?\|)? (?!time \(ms\))",
         "rank",
     ),
     # `grep` in the logs of several ranks.

@@ -36,6 +36,7 @@ _LEVELS = {
 }
 MARGINS = 4  # of one log
 MEETINGS = 64  # lines of one log in which an unknown one is looked for
+TRACEBACK = 6  # lines of one that are enough to see that each has a label
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
 _DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
 _MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
@@ -101,6 +102,12 @@ class Prefixes:
         if not hides(rest) or len(self._margins) >= MARGINS:
             return
         lines = [rest, *(line[self.end(line) :] for line in near() if line.strip())]
+        # The launcher, whose lines have no label, may have filled the sample: those of a traceback have one each.
+        label = recognise(lines[:TRACEBACK], frozenset(self._taken), numbers=True)
+        if label is not None:
+            self._taken[label.name] = label
+            self._arrange()
+            return
         family = recognise_margin([line[self.end(line) :] for line in self._sample], lines)
         if family is not None:
             self._margins += (family,)

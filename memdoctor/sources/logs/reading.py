@@ -84,7 +84,7 @@ class Reader:
 
 
 def _wrapping(data: bytes) -> Unwrapper | None:
-    if data.startswith(b"==> "):
+    if data.startswith((b"==> ", b"\n==> ")):
         from memdoctor.sources.logs.followed import follower  # few logs begin so
 
         return follower(data) or unwrapper(data)
