@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memdoctor.sources.logs.peeling import prefix_end
 from memdoctor.sources.logs.steps import read_step
 from memdoctor.sources.logs.wrapped import Piece, Unwrapper
 
@@ -15,6 +16,7 @@ SAMPLE = 16_384  # bytes looked at
 WIDTHS = range(60, 401)
 FEWEST = 4  # lines as long as the longest, ...
 SHARE = 0.2  # ... and of all
+LONGEST = 4_000  # bytes of a line of which it is folded
 STEPS = 3  # step lines put together
 
 
@@ -39,7 +41,7 @@ def _makes_steps(lines: Sequence[bytes], widths: Sequence[int], width: int) -> b
         if _tells_loss(line):
             return False
         joined += line
-        if own < width:
+        if own < width or len(joined) > LONGEST:
             made += len(joined) > own and _tells_loss(joined)
             joined = b""
     return made >= STEPS
@@ -57,4 +59,7 @@ class _Unfolder(Unwrapper):
 
     def _line(self, line: bytes) -> Piece | None:
         full = _columns(line) == self._width
-        return Piece(b"", "", line, full) if full or self._open else None
+        if not self._open:
+            return Piece(b"", "", line, True) if full else None
+        begins = prefix_end(line.decode("utf-8", "replace")) > 0  # the line before was just as long as the terminal is wide
+        return Piece(b"", "", b"\r" + line if begins else line, full)

@@ -13,7 +13,7 @@ from memdoctor.sources.logs.folded import unfolder
 def _step(number: int, loss: str) -> str:
     return (
         f" [2026-03-14 14:48:{number:02d}] iteration {number:8d}/   20000 | consumed samples: {number * 256:12d} | elapsed time per iteration (ms): 5044.0 |"
-        f" learning rate: 1.500000E-04 | global batch size:   256 | lm loss: {loss} | loss scale: 1.0 | grad norm: 0.312 |"
+        f" learning rate: 1.500000E-04 | global batch size:   256 | lm loss: {loss} | loss scale: 1.0 | grad norm: 0.31 |"
         " number of skipped iterations:   0 | number of nan iterations:   0 |"
     )
 
@@ -26,7 +26,7 @@ def _fold(lines: list[str], width: int) -> str:
     return "".join(f"{line[at : at + width]}\n" for line in lines for at in range(0, max(len(line), 1), width))
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 211])
+@pytest.mark.parametrize("width", [80, 100, 104, 120, 211])
 def test_a_folded_log_tells_what_it_told_before(width: int, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     found = []
@@ -36,6 +36,10 @@ def test_a_folded_log_tells_what_it_told_before(width: int, tmp_path: Path) -> N
         found.append((report.root_cause, report.diagnoses[0].iteration))
     assert found[0] == found[1]
     assert found[0][0] is not None
+
+
+def test_the_line_is_three_times_as_long_as_the_terminal_is_wide() -> None:
+    assert len(_step(1, "2.598000E+00")) == 3 * 104
 
 
 def test_pieces_that_a_chunk_cuts_apart() -> None:
