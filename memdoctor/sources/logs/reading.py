@@ -8,6 +8,7 @@ from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
@@ -87,7 +88,7 @@ def _wrapping(data: bytes) -> Unwrapper | None:
         from memdoctor.sources.logs.followed import follower  # few logs begin so
 
         return follower(data) or unwrapper(data)
-    return unwrapper(data)
+    return unwrapper(data) or unfolder(data)
 
 
 def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
