@@ -133,3 +133,12 @@ def test_lines_that_grep_found_in_several_files(form: str, tmp_path: Path) -> No
     path.write_text(_log(lambda t, r: form.format(r), tag=""))
     root = diagnose_logs([str(path)]).diagnoses[0]
     assert (root.cause, root.ranks) == ("data.missing", (5,))
+
+
+@pytest.mark.parametrize("head", ["2026-03-14 14:48:20.447 | ERROR    | __main__:main:120 - [rank5]: ", "[rank5]: ", "[1,5]<stderr>:"])
+def test_a_record_of_several_lines_has_its_tag_once(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("starting\n" + head + "\n".join([*RAISED, ""]))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks) == ("data.missing", (5,))
+    assert (root.first_time is not None) == head.startswith("2026")

@@ -92,6 +92,18 @@ class Place:
             line.time = above.time
             line.rank = above.rank if line.rank is None else line.rank
 
+    def goes_on_bare(self, line: Line) -> bool:
+        """Whether the frames of the traceback that begins with ``line`` lack the tag that it has: it is one record of several lines."""
+        if not line.stream:
+            return False
+        following = self.following()
+        if not following or 'File "' not in following[0]:
+            return False
+        from memdoctor.sources.logs.tracebacks.shapes import FRAME
+
+        below = self.prefixes.strip(following[0])
+        return not below.stream and FRAME.match(below.text) is not None
+
     def frames_before(self, line: Line) -> tuple[Frame, ...]:
         """The frames that stand just before ``line`` in its stream, as they do before an exception line whose head is missing."""
         before = self.before()

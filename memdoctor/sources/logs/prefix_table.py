@@ -108,6 +108,7 @@ FAMILIES: tuple[Family, ...] = (
     # The number is the printing process in torch's Python loggers, a thread in C++.
     Family("torch_python", GLOG, NUMBER, rf"(?P<time>(?P<level>[{GLOG}])\d{{4}} \d\d:\d\d:\d\d\.\d{{6}}) +(?P<pid>\d{{1,20}}) (?P<logger>{FILE}\.py):\d+\]" + END, header=True, inner=True),
     Family("glog", GLOG, NUMBER, rf"(?P<time>(?P<level>[{GLOG}])\d{{4}} \d\d:\d\d:\d\d\.\d{{6,9}}) +\d{{1,20}} (?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
+    Family("glog_year", GLOG, "2", rf"(?P<level>[{GLOG}])(?P<time>20\d{{6}} \d\d:\d\d:\d\d\.\d{{6}}) +\d{{1,20}} (?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
     # --- headers of Python loggers ------------------------------------------------------------------------------------
     Family("python", UPPER, UPPER, rf"{LEVEL}:(?P<logger>{WORD}):", header=True, inner=True),
     Family("vllm", UPPER, UPPER, rf"{LEVEL} (?P<time>{SHORT}) (?:\[(?P<logger>{FILE}):\d+\]|(?P<logger2>{FILE}):\d+\])" + END, header=True),
@@ -126,6 +127,8 @@ FAMILIES: tuple[Family, ...] = (
     # The kernel's log as `dmesg --decode` prints it, and as /dev/kmsg and `cat` do.
     Family("kernel_decoded", "kuds", "esay", r"(?:kern|user|daemon|syslog) {0,4}:(?P<level>emerg|alert|crit|err|warn|notice|info|debug) {0,3}: ", needs=": "),
     Family("kernel_raw", NUMBER, NUMBER + ",", r"\d{1,3},\d{1,12},\d{1,17},-(?:,caller=[TC]\d{1,9})?;", needs=",-"),
+    # `dmesg -e`: the minute at times, and seconds since the line before.
+    Family("kernel_since", "[", " +" + DATED, r"\[(?:(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ \d]\d \d\d:\d\d| {0,6}\+\d{1,9}\.\d{6})\] "),
     # --- times alone ------------------------------------------------------------------------------------------------
     Family("stamp_bracket", "[", NUMBER, rf"\[(?P<time>{ISO}|{SLASHED}|{CLOCK})(?: (?:[DTPE]P\d{{1,4}} ?){{1,3}})?\]", stamp=True),
     Family("stamp_indented", " ", " [", rf" {{1,2}}\[(?P<time>{ISO})\]", stamp=True),  # Megatron-LM's lines begin with spaces

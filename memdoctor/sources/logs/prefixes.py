@@ -143,7 +143,8 @@ class Prefixes:
         return [(raw, *walk(raw, 0, self._table)) for raw in lines]
 
     def _set_clock(self, walked: Sequence[tuple[str, int, Found | None]]) -> Clock:
-        """A clock that knows the year: from a dated prefix, else from a date in the text (of a build, perhaps) that the hint bears out."""
+        """A clock that knows the year: from a dated prefix, else from a date in the text that the hint bears out (it may be
+        of a build) or that is all of a line."""
         year, not_after = self._hints
         clock = Clock(year, not_after)
         for _, _, found in walked:
@@ -154,7 +155,7 @@ class Prefixes:
         hint = time.gmtime(not_after).tm_year if year is None and not_after is not None else year
         for raw, _, _ in walked:
             stamp = find_with_year(raw)
-            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint)):
+            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint) or read_moment(raw.strip()) is not None):
                 clock.set(stamp)
                 return clock
         return clock

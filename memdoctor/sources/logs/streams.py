@@ -67,6 +67,8 @@ class Streams:
             self._end_traceback(stream)
         if gate and _starts(line.text):
             self._place.introduce(line)
+            if "" not in self._tracebacks and self._place.goes_on_bare(line):
+                stream = line.stream = ""
             current = self._open(line)
             current.ignored = self._place.line - self._ignored.get(stream, -IGNORED) <= IGNORED
             if self._takes(current, line, raw):
