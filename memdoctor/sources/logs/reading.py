@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
+from memdoctor.sources.logs.documents import Document
 from memdoctor.sources.logs.encodings import decoded
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
 from memdoctor.sources.logs.wrapped import Unwrapper, unwrapper
+from memdoctor.sources.logs.yaml_records import YamlRecords
 
 __all__ = ["OVERLAP", "WINDOW", "Chunk", "Reader"]
 
@@ -84,13 +86,20 @@ class Reader:
 
 def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
     """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
-    wrapping: Unwrapper | None = None
-    decided = False
+    wrapping: Unwrapper | Document | YamlRecords | None = None
+    decided = within = False
     for data, part in pieces:
         if not decided:
-            wrapping, decided = (None if part else unwrapper(data)), True
+            wrapping, decided = unwrapper(data), True
+            wrapping = None if part and not isinstance(wrapping, Document) else wrapping
         if wrapping is None:
             yield data, part
+            continue
+        if isinstance(wrapping, Document):
+            out = wrapping.feed(data[OVERLAP:] if within else data)
+            within = part and not data.endswith(b"\n")
+            if out:
+                yield out, False
             continue
         before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
         if before:
