@@ -265,7 +265,9 @@ def _ended(data: bytes) -> bytes | None:
 
 def _is_log(data: bytes) -> bool:
     """True for a log that is not packed, of one byte a sign, and wrapped in nothing; False may be wrong. What is no log, sorting out has shown."""
-    if documents.begins(data) or yaml_records.begins(data):
+    if (
+        data.startswith((b"==> ", b"\n==> ")) or documents.begins(data) or yaml_records.begins(data)
+    ):  # several logs in one, or none as it stands
         return False
     return data[0] < FIRST_WIDE and packing(data[:MAGIC]) is None and not formats.begins(data) and data.find(b" std", 0, LOOK_CRI) < 0
 

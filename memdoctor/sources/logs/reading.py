@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
-from memdoctor.sources.logs.documents import Document
+from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
@@ -84,14 +85,23 @@ class Reader:
         self.skip = Skip(self.file.path, reason)
 
 
+def _wrapping(data: bytes, part: bool) -> Unwrapper | Document | YamlRecords | None:
+    if part:
+        return document(data)
+    if data.startswith((b"==> ", b"\n==> ")):
+        from memdoctor.sources.logs.followed import follower  # few logs begin so
+
+        return follower(data) or unwrapper(data)
+    return unwrapper(data) or unfolder(data)
+
+
 def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
     """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
     wrapping: Unwrapper | Document | YamlRecords | None = None
     decided = within = False
     for data, part in pieces:
         if not decided:
-            wrapping, decided = unwrapper(data), True
-            wrapping = None if part and not isinstance(wrapping, Document) else wrapping
+            wrapping, decided = _wrapping(data, part), True
         if wrapping is None:
             yield data, part
             continue
