@@ -111,7 +111,7 @@ class PlainLogs:
                 continue
             stored, mtime = whole
             data = _ended(stored)
-            if data is not None and _is_log(data):
+            if data is not None and not data.isspace() and _is_log(data):
                 logs.append(_Log(place, number, file, stored, mtime, data))
         return logs
 

@@ -23,7 +23,7 @@ class Reader:
     """Iterates over the chunks of one log; never raises on what the file is or does.
 
     Afterwards: ``bytes_read`` (as stored), ``lines``, ``truncated`` (the archive or the file ended in the middle), ``ends_mid_line`` (the last
-    line had no line end), ``skip`` (why reading stopped early, or that the file is empty) and ``mtime`` (seconds since 1970, of a regular file).
+    line had no line end), ``blank`` (there is no text in it), ``skip`` (why reading stopped early, or that the file is empty) and ``mtime`` (seconds since 1970, of a regular file).
     ``on_bytes`` is told, chunk by chunk, how many stored bytes went into it. ``raw`` is read instead of the file where it is given.
     """
 
@@ -33,6 +33,7 @@ class Reader:
         self._told = 0
         self.bytes_read = self.lines = 0
         self.truncated = self.ends_mid_line = False
+        self.blank = True
         self.skip: Skip | None = None
         self.mtime: float | None = None
 
@@ -63,6 +64,7 @@ class Reader:
         for data, part in _unwrap(iter(cutter)):
             self.bytes_read = stored.count
             self._tell()
+            self.blank = self.blank and (data.isspace() or not data)
             chunk = Chunk(data, self.lines + 1, part)
             yield chunk
             self.lines += data.count(b"\n") if chunk.lines is None else chunk.lines
@@ -72,8 +74,8 @@ class Reader:
         if cutter.broken is not None:
             self.truncated = True
             self._stop(str(cutter.broken))
-        elif self.lines == 0:
-            self._stop("empty" if stored.count == 0 else "empty: nothing but padding in it")
+        elif self.blank:
+            self._stop("empty" if stored.count == 0 else f"empty: nothing but {'blank lines' if self.lines else 'padding'} in it")
 
     def _tell(self) -> None:
         new = self.bytes_read - self._told
