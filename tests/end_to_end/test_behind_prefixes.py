@@ -77,3 +77,68 @@ def test_the_failure_may_come_late(before: Before, tmp_path: Path) -> None:
     path.write_text(chat + _log(before))
     root = diagnose_logs([str(path)]).diagnoses[0]
     assert (root.cause, root.ranks) == ("data.missing", (5,))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "2026-03-14 14:48:20,447 - train - ERROR - failed",
+        "2026-03-14 14:48:20.447 | ERROR    | __main__:<module>:301 - An error has been caught in function '<module>':",
+        "[2026-03-14 14:48:20,447] [ERROR] [engine.py:12:step] [Rank 5] failed",
+    ],
+)
+def test_what_a_logger_prints_below_a_header_is_of_its_time(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(["2026-03-14 14:48:05,447 - train - INFO - start", header, *RAISED, ""]))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.ranks, root.cause) == ((5,) if "Rank" in header else (), "data.missing")
+    assert root.first_time is not None
+    assert root.first_time.iso == "2026-03-14T14:48:20.447"
+
+
+def test_a_traceback_below_what_only_informs_is_of_a_later_time(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(["2026-03-14 14:48:05,447 - train - INFO - start", *RAISED, ""]))
+    assert diagnose_logs([str(path)]).diagnoses[0].first_time is None
+
+
+def _followed(names: dict[int, str]) -> str:
+    parts: list[str] = []
+    for rank, name in names.items():
+        parts.append(f"==> {name} <==\nstarting\nloading the data\n")
+        parts.extend(f"{line}\n" for line in (RAISED if rank == 5 else ["waiting"]))
+        parts.append("\n")
+    return "".join(parts)
+
+
+def test_files_that_were_followed_together(tmp_path: Path) -> None:
+    path = tmp_path / "all.log"
+    path.write_text("\n" + _followed({rank: f"logs/rank_{rank}.log" for rank in (0, 5, 2)}))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks) == ("data.missing", (5,))
+    path.write_text(_followed({0: "logs/a.log", 5: "logs/b.log"}))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks, root.evidence[0].line) == ("data.missing", (), 5 + 3 + len(RAISED))
+
+
+def test_an_arrow_alone_is_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "all.log"
+    path.write_text("==> starting rank_5\n" + "".join(f"{line}\n" for line in RAISED))
+    assert diagnose_logs([str(path)]).diagnoses[0].ranks == ()
+
+
+@pytest.mark.parametrize("form", ["logs/rank_{}.log:", "rank_{}.log:17:", "run-9/rank{}.stderr.txt-17-"])
+def test_lines_that_grep_found_in_several_files(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "all.log"
+    path.write_text(_log(lambda t, r: form.format(r), tag=""))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks) == ("data.missing", (5,))
+
+
+@pytest.mark.parametrize("head", ["2026-03-14 14:48:20.447 | ERROR    | __main__:main:120 - [rank5]: ", "[rank5]: ", "[1,5]<stderr>:"])
+def test_a_record_of_several_lines_has_its_tag_once(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("starting\n" + head + "\n".join([*RAISED, ""]))
+    root = diagnose_logs([str(path)]).diagnoses[0]
+    assert (root.cause, root.ranks) == ("data.missing", (5,))
+    assert (root.first_time is not None) == head.startswith("2026")

@@ -99,12 +99,16 @@ FAMILIES: tuple[Family, ...] = (
     Family("lightning_rank", "[", "r", r"\[rank: (?P<rank>\d{1,7})\] ", inner=True, needs="[rank: "),
     # DeepSpeed's prints that lack its header. Before any other text "[Rank N]" belongs to the message.
     Family("deepspeed_print", "[", "R", r"\[Rank (?P<ds_rank>-?\d{1,7})\] (?=time \(ms\)|comm op: |step=\d|\[deepsp|DeepSpeed )", inner=True),
+    # Colours whose escape sign was lost, or is written out as `cat -v` does.
+    Family("colour", "[^", NUMBER + "[", r"(?:\^\[)?\[[1-9]\d{0,2}(?:;\d{1,3}){0,4}m", inner=True),
+    Family("colour_end", "[^", "0m[", r"(?:\^\[)?\[0?m ?", inner=True),
     # --- headers of C++ and of torch --------------------------------------------------------------------------------
     Family("c10", "[", GLOG, rf"\[(?P<time>(?P<level>[{GLOG}])\d{{3,4}} \d\d:\d\d:\d\d\.\d{{6,9}}) (?:\d{{1,20}} )?(?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
     Family("c10_old", "[", GLOG, rf"\[(?P<level>[{GLOG}]) (?P<logger>{FILE}\.(?:cpp|cc|cu|cuh|hpp|h)):\d+\]" + END, header=True, inner=True),
     # The number is the printing process in torch's Python loggers, a thread in C++.
     Family("torch_python", GLOG, NUMBER, rf"(?P<time>(?P<level>[{GLOG}])\d{{4}} \d\d:\d\d:\d\d\.\d{{6}}) +(?P<pid>\d{{1,20}}) (?P<logger>{FILE}\.py):\d+\]" + END, header=True, inner=True),
     Family("glog", GLOG, NUMBER, rf"(?P<time>(?P<level>[{GLOG}])\d{{4}} \d\d:\d\d:\d\d\.\d{{6,9}}) +\d{{1,20}} (?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
+    Family("glog_year", GLOG, "2", rf"(?P<level>[{GLOG}])(?P<time>20\d{{6}} \d\d:\d\d:\d\d\.\d{{6}}) +\d{{1,20}} (?P<logger>{FILE}):\d+\]" + END, header=True, inner=True),
     # --- headers of Python loggers ------------------------------------------------------------------------------------
     Family("python", UPPER, UPPER, rf"{LEVEL}:(?P<logger>{WORD}):", header=True, inner=True),
     Family("vllm", UPPER, UPPER, rf"{LEVEL} (?P<time>{SHORT}) (?:\[(?P<logger>{FILE}):\d+\]|(?P<logger2>{FILE}):\d+\])" + END, header=True),
@@ -113,7 +117,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llama_factory", "[", UPPER, rf"\[{LEVEL}\|(?P<time>{ISO})\] (?P<logger>{NAME}) >>" + END, header=True),
     Family("level_bracket", "[", UPPER, rf"\[{LEVEL}\] (?:\[(?P<logger>{NAME})\] )?(?:(?P<time>{ISO})(?: -)?|\[(?P<time2>{ISO})\](?: -)?)" + END, header=True),
     Family("level_dash", UPPER, UPPER, rf"{LEVEL} - (?P<time>{ISO}) -" + END, header=True),
-    Family("name_first", LETTER + "_", "", rf"(?P<logger>{WORD}) - (?P<time>{ISO}) - {LEVEL} +-" + END, header=True, needs=" - 20"),
+    Family("name_first", LETTER + "_", "", rf"(?P<logger>{WORD}) - (?P<time>{ISO}) - {LEVEL} +-" + END, header=True, needs=" - "),
     Family("mindspore", "[", UPPER, rf"\[{LEVEL}\] [A-Z_]{{2,20}}\(\d{{1,9}}:\w{{1,20}},[\w-]{{1,40}}\):(?P<time>\d{{4}}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{{3}})\.\d{{3}}(?: \[(?P<logger>{FILE}):\d+\])?" + END, header=True),
     Family("detectron", "[", NUMBER, rf"\[(?P<time>{SHORT}) (?P<logger>[\w.]{{1,80}})\]:" + END, header=True),
     Family("nemo", "[", "N", rf"\[NeMo (?P<level>[DIWEC]) (?P<time>{ISO}) (?P<logger>[^\]\s]{{1,200}})\]" + END, header=True),
@@ -123,6 +127,8 @@ FAMILIES: tuple[Family, ...] = (
     # The kernel's log as `dmesg --decode` prints it, and as /dev/kmsg and `cat` do.
     Family("kernel_decoded", "kuds", "esay", r"(?:kern|user|daemon|syslog) {0,4}:(?P<level>emerg|alert|crit|err|warn|notice|info|debug) {0,3}: ", needs=": "),
     Family("kernel_raw", NUMBER, NUMBER + ",", r"\d{1,3},\d{1,12},\d{1,17},-(?:,caller=[TC]\d{1,9})?;", needs=",-"),
+    # `dmesg -e`: the minute at times, and seconds since the line before.
+    Family("kernel_since", "[", " +" + DATED, r"\[(?:(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ \d]\d \d\d:\d\d| {0,6}\+\d{1,9}\.\d{6})\] "),
     # --- times alone ------------------------------------------------------------------------------------------------
     Family("stamp_bracket", "[", NUMBER, rf"\[(?P<time>{ISO}|{SLASHED}|{CLOCK})(?: (?:[DTPE]P\d{{1,4}} ?){{1,3}})?\]", stamp=True),
     Family("stamp_indented", " ", " [", rf" {{1,2}}\[(?P<time>{ISO})\]", stamp=True),  # Megatron-LM's lines begin with spaces
@@ -190,8 +196,17 @@ AMBIGUOUS: tuple[Family, ...] = (
         "rank_equals",
         "rR(|",
         "",
-        r"(?:\| )?(?:\(?(?:rank|Rank|RANK)[=:] ?|(?:rank|Rank|RANK) (?=\d{1,7}:)|\((?:rank|Rank|RANK) (?=\d{1,7}\)))(?P<rank>\d{1,7})(?:/\d{1,7})?\)?(?:[,:]| ?\|)? (?!time \(ms\))",
+        r"(?:\| )?(?:\(?(?:rank|Rank|RANK)[=:] ?|(?:rank|Rank|RANK)[ _](?=\d{1,7}:)|\((?:rank|Rank|RANK) (?=\d{1,7}\)))(?P<rank>\d{1,7})(?:/\d{1,7})?\)?(?:[,:]| ?\|)? (?!time \(ms\))",
         "rank",
+    ),
+    # `grep` in the logs of several ranks.
+    Family(
+        "grep_rank",
+        LETTER + NUMBER + "./_-",
+        "",
+        r"[\w./-]{0,200}?(?<![A-Za-z])rank[-_.=]?(?P<rank>\d{1,7})(?:[-_./][\w./-]{0,80})?\.(?:log|out|err|txt)[:-](?:\d{1,9}[:-])?",
+        "rank",
+        needs="rank",
     ),
     Family("hydra_rank", "[", NUMBER, r"\[(?P<rank>\d{1,6})\]" + END, "rank"),
     Family("host_label", LETTER + NUMBER, "", r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):" + END, "host", needs=":"),

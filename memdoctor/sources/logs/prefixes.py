@@ -36,6 +36,7 @@ _LEVELS = {
 }
 MARGINS = 4  # of one log
 MEETINGS = 64  # lines of one log in which an unknown one is looked for
+TRACEBACK = 6  # lines of one that are enough to see that each has a label
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
 _DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
 _MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
@@ -101,6 +102,12 @@ class Prefixes:
         if not hides(rest) or len(self._margins) >= MARGINS:
             return
         lines = [rest, *(line[self.end(line) :] for line in near() if line.strip())]
+        # The launcher, whose lines have no label, may have filled the sample: those of a traceback have one each.
+        label = recognise(lines[:TRACEBACK], frozenset(self._taken), numbers=True)
+        if label is not None:
+            self._taken[label.name] = label
+            self._arrange()
+            return
         family = recognise_margin([line[self.end(line) :] for line in self._sample], lines)
         if family is not None:
             self._margins += (family,)
@@ -136,7 +143,8 @@ class Prefixes:
         return [(raw, *walk(raw, 0, self._table)) for raw in lines]
 
     def _set_clock(self, walked: Sequence[tuple[str, int, Found | None]]) -> Clock:
-        """A clock that knows the year: from a dated prefix, else from a date in the text (of a build, perhaps) that the hint bears out."""
+        """A clock that knows the year: from a dated prefix, else from a date in the text that the hint bears out (it may be
+        of a build) or that is all of a line."""
         year, not_after = self._hints
         clock = Clock(year, not_after)
         for _, _, found in walked:
@@ -147,7 +155,7 @@ class Prefixes:
         hint = time.gmtime(not_after).tm_year if year is None and not_after is not None else year
         for raw, _, _ in walked:
             stamp = find_with_year(raw)
-            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint)):
+            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint) or read_moment(raw.strip()) is not None):
                 clock.set(stamp)
                 return clock
         return clock

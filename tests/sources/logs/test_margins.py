@@ -19,7 +19,7 @@ BODY = [
 ]
 MARGINS = [
     "worker> ", "> ", "    ", "train\tRun\t2026-03-14T14:48:05.4470000Z ", "my-job/algo-2-1710384485 ", '2026-03-14T14:48:05Z {app="train"} ', "     5\t", "35:",
-    "[36m(W pid=1)[0m ", "2026-03-14T14:48:05.447Z\tERROR\tw/x.go:10\t", "[INFO:swift] ", "26/03/14 14:48:05 ERROR Train: ", "site | 7f3a9c0d11ee | ",
+    "[36m(W pid=1)[0m ", "[31m", "^[[31m", "2026-03-14T14:48:05.447Z\tERROR\tw/x.go:10\t", "[INFO:swift] ", "26/03/14 14:48:05 ERROR Train: ", "site | 7f3a9c0d11ee | ",
 ]  # fmt: skip
 
 
@@ -57,6 +57,17 @@ def test_a_margin_that_only_the_lines_around_show() -> None:
     assert (line.text, line.rank) == ("Traceback (most recent call last):", 3)
 
 
+def test_a_label_that_the_sample_does_not_show() -> None:
+    near = [f"rank_3: {line}" for line in ["Traceback (most recent call last):", '  File "a.py", line 3, in f', "    g()", "ValueError: x"]]
+    line = _met(["sbatch: queued", "module load cuda", "starting", "step 1", "step 2"], near)
+    assert (line.text, line.rank) == ("Traceback (most recent call last):", 3)
+    listing = [
+        f"{number}: {line}"
+        for number, line in enumerate(["Traceback (most recent call last):", '  File "a.py", line 3', "    g()", "    h()"], 7)
+    ]
+    assert _met(["starting", "step 1", "step 2"], listing).rank is None
+
+
 def test_times_and_levels_of_a_margin() -> None:
     form = "<<{}>> {:9}[train] {}"
     words = ["INFO", "WARNING", "ERROR", "CRITICAL", "INFO", "ERROR"]
@@ -74,6 +85,16 @@ def test_a_level_in_a_column_leaves_the_indentation() -> None:
     prefixes = _taught(lines)
     raw = 'job_9 ERROR      File "a.py", line 3, in f'
     assert prefixes.strip(raw).text == '  File "a.py", line 3, in f'
+
+
+def test_what_mpirun_prints_behind_a_margin() -> None:
+    lines = [
+        f"2026-03-14T02:48:05+00:00 run/algo-1-17 [1,mpirank:{rank},algo-2]<stderr>:{word}"
+        for rank, word in enumerate(["start", "load", "build"])
+    ]
+    raw = lines[0].replace("start", "  indented")
+    line = _taught(lines).strip(raw)
+    assert (line.text, line.rank, line.host) == ("  indented", 0, "algo-2")
 
 
 def test_machines_that_a_margin_names_are_streams_of_their_own() -> None:
