@@ -6,10 +6,12 @@ Files with as many segments as the job has attempts count them alike; the others
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
 
 from memdoctor.catalog import ABORTS, SEVERAL, ends_job
 from memdoctor.derive.lives import aborts, collectives, lives
@@ -20,6 +22,7 @@ Parts = Sequence[tuple[int, int]]  # of a file: the seq at which each part of it
 LAUNCHER_FAILED = "process.exit"
 _OF_LAUNCHERS = (LAUNCHER_FAILED, "scheduler")
 SIGNS = ("sign", "traced")  # names of start lines that each rank prints, or that are not only printed at a start
+_seq = attrgetter("seq")
 ROUND = 1.0  # seconds within which one launcher reports the workers of one round
 
 
@@ -60,9 +63,8 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
             if by_time and clock and stamp is not None:
                 attempt = bisect_right(clock, stamp.epoch) + 1
             else:
-                attempt = max(
-                    1, parts[max(0, bisect_right(begins, fact.seq) - 1)][1] - (reached - fact.attempt)
-                )  # less: a node that is late
+                late = reached - fact.attempt  # a node that had not yet restarted
+                attempt = max(1, parts[max(0, bisect_right(begins, fact.seq) - 1)][1] - late)
             result.append(fact if fact.attempt == attempt else replace(fact, attempt=attempt))
         placed[file.number] = parts
     result.sort(key=lambda fact: fact.seq)
@@ -93,7 +95,7 @@ def _of_lives(
     before = 0
     for number, begin in enumerate([base, *own]):
         end = own[number] if number < len(own) else None
-        words = [fact for fact in facts if fact.seq >= begin and (end is None or fact.seq < end)]
+        words = facts[bisect_left(facts, begin, key=_seq) : None if end is None else bisect_left(facts, end, key=_seq)]
         when = next((fact.time.epoch for fact in words if fact.time is not None), None)
         told = next((named[name] for name in collectives(words) if name in named), None)
         if clock and when is not None:
@@ -120,11 +122,11 @@ def _collectives(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[F
 
 def _cuts(file: FileRead, facts: Sequence[Fact]) -> list[int]:
     """Where in one file a new attempt begins, as seq of its first line."""
-    cuts: set[int] = set()
+    cuts: list[int] = []
     last = 1
     for fact in facts:
         if fact.attempt > last:
-            cuts.add(fact.seq)
+            cuts.append(fact.seq)
             last = fact.attempt
     failed: dict[tuple[str | None, int], Fact] = {}
     for fact in facts:
@@ -133,32 +135,34 @@ def _cuts(file: FileRead, facts: Sequence[Fact]) -> list[int]:
             continue
         key = (fact.host, agent)  # in containers the agents of all nodes have the same number
         before = failed.get(key)
-        if before is not None and before.attempt == fact.attempt and not _within(cuts, before, fact) and _apart(before, fact):
-            cuts.add(before.seq + 1)
+        if before is not None and before.attempt == fact.attempt and not _within(cuts, before.seq, fact.seq) and _apart(before, fact):
+            insort(cuts, before.seq + 1)
         failed[key] = fact
     for end, step in _fallen_back(file, facts):
-        if not any(end < cut <= step for cut in cuts):
-            cuts.add(end + 1)
-    return [cut for cut in sorted(cuts) if not _joins(cut, facts, cuts)] if file.rank is None else sorted(cuts)
+        if not _within(cuts, end, step):
+            insort(cuts, end + 1)
+    return cuts if file.rank is not None else [cut for cut, joins in zip(cuts, _joins(cuts, facts), strict=True) if not joins]
 
 
-def _joins(cut: int, facts: Sequence[Fact], cuts: set[int]) -> bool:
-    """True where other ranks are heard of behind a cut than before it, and no launcher told the end: files that were joined one after the other."""
-    begin = max((other for other in cuts if other < cut), default=0)
-    end = min((other for other in cuts if other > cut), default=None)
-    before = [fact for fact in facts if begin <= fact.seq < cut]
-    after = [fact for fact in facts if cut <= fact.seq and (end is None or fact.seq < end)]
-    if any(ends_job(fact.kind, fact.fields) for fact in before) or any(
-        fact.kind == "run.start" and fact.fields.get("name") not in SIGNS for fact in after[:1]
-    ):
-        return False
-    dead = {fact.rank for fact in before if fact.kind in ABORTS} - {None}
-    heard = {fact.rank for fact in after} - {None}
-    return bool(dead and heard) and not dead & heard
+def _joins(cuts: Sequence[int], facts: Sequence[Fact]) -> list[bool]:
+    """For each cut whether other ranks are heard of behind it than before it, and no launcher told the end: files that were joined."""
+    bounds = [0, *(bisect_left(facts, cut, key=_seq) for cut in cuts), len(facts)]
+    result: list[bool] = []
+    for begin, middle, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        before, after = facts[begin:middle], facts[middle:end]
+        dead = {fact.rank for fact in before if fact.kind in ABORTS} - {None}
+        heard = {fact.rank for fact in after} - {None}
+        told = any(ends_job(fact.kind, fact.fields) for fact in before) or any(
+            fact.kind == "run.start" and fact.fields.get("name") not in SIGNS for fact in after[:1]
+        )
+        result.append(not told and bool(dead and heard) and not dead & heard)
+    return result
 
 
-def _within(cuts: set[int], before: Fact, after: Fact) -> bool:
-    return any(before.seq < cut <= after.seq for cut in cuts)
+def _within(cuts: Sequence[int], before: int, after: int) -> bool:
+    """True where a cut lies behind ``before``, at ``after`` at the latest."""
+    place = bisect_right(cuts, before)
+    return place < len(cuts) and cuts[place] <= after
 
 
 def _fallen_back(file: FileRead, facts: Sequence[Fact]) -> list[tuple[int, int]]:
@@ -202,8 +206,9 @@ def _clock(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]],
             continue
         times: list[float] = []
         for cut in own:
+            first = bisect_left(by_file[number], cut, key=_seq)
             stamp: Stamp | None = next(
-                (fact.time or fact.after for fact in by_file[number] if fact.seq >= cut and (fact.time or fact.after)), None
+                (fact.time or fact.after for fact in islice(by_file[number], first, None) if fact.time or fact.after), None
             )
             if stamp is None:
                 break
@@ -211,6 +216,14 @@ def _clock(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]],
         if len(times) == most and times == sorted(times):
             return times
     return []
+
+
+def by_attempt(facts: Iterable[Fact]) -> dict[int, list[Fact]]:
+    """The facts of each attempt, in their order."""
+    result: dict[int, list[Fact]] = {}
+    for fact in facts:
+        result.setdefault(fact.attempt, []).append(fact)
+    return result
 
 
 def recount(counts: Mapping[Key, int], before: Sequence[Fact], after: Sequence[Fact]) -> dict[Key, int]:
