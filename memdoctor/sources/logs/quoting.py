@@ -32,6 +32,13 @@ def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     left = list(wanted)
     reader = Reader(file)
     for chunk in reader:
+        if chunk.places is not None:
+            for number, raw in zip(chunk.places, chunk.data.split(b"\n"), strict=False):
+                while left and left[0] < number:
+                    left.pop(0)
+                if left and left[0] == number:
+                    yield left.pop(0), raw.rpartition(b"\r")[2]
+            continue
         chunk.lines = chunk.data.count(b"\n")
         while left and left[0] < chunk.line + chunk.lines:
             number = left.pop(0)
