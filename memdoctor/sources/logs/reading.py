@@ -10,6 +10,7 @@ from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
 from memdoctor.sources.logs.folded import unfolder
+from memdoctor.sources.logs.escapes import unescaped
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
@@ -61,7 +62,7 @@ class Reader:
             self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
-        for data, part in _unwrap(iter(cutter)):
+        for data, part in _unwrap((unescaped(data), part) for data, part in cutter):
             self.bytes_read = stored.count
             self._tell()
             self.blank = self.blank and (data.isspace() or not data)
