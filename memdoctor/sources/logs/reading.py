@@ -9,8 +9,8 @@ from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
-from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.escapes import unescaped
+from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
