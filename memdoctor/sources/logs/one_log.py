@@ -97,6 +97,9 @@ class LogReader:
             ranks=frozenset(scan.ranks),
             series=scan.series,
             opened=file.opened,
+            local_rank=file.local_rank,
+            host=file.host,
+            unit=file.unit,
         )
         return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read, scan.met)
 

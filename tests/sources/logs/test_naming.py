@@ -252,7 +252,7 @@ def test_parts_of_a_torchrun_tree(tmp_path, monkeypatch):
     files, _ = expand(["."])
     assert [(file.path, file.attempt, file.local_rank) for file in files[3:5]] == [("./1/error.json", 2, 1), ("./1/stderr.log", 2, 1)]
     files, _ = expand(["3/stderr.log"])
-    assert files == [LogFile("3/stderr.log", 3, 3, None, 2, "stderr", str(tmp_path / "none_x1y2"))]
+    assert files == [LogFile("3/stderr.log", 3, 3, None, 2, "stderr", str(tmp_path / "none_x1y2"), unit=str(tmp_path / "none_x1y2"))]
 
 
 def test_torchrun_trees_of_two_nodes(tmp_path):
