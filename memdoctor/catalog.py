@@ -235,8 +235,8 @@ KINDS: Mapping[str, Kind] = {
     "progress": Kind("Iterations that the attempt reached (derived).", {"first": "int", "last": "int", "lines": "int"}),
     # --- exceptions and error-like lines ----------------------------------------------------------------------------
     "exception": Kind(
-        "A Python exception: its class, message and raising frame.",
-        {"type": "str", "message": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
+        "A Python exception: its class, message and raising frame; says: what it complains of by its own words, where no signal knows them.",
+        {"type": "str", "message": "str", "says": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
     ),
     "error.line": Kind("A line that looks like an error and that no signal knows.", {"text": "str"}),
     "native.crash": Kind("A process died in native code.", {"name": "str", "signal": "str", "message": "str"}),
@@ -331,7 +331,7 @@ KINDS: Mapping[str, Kind] = {
         {"ratio": _ratio("after", "before")},
     ),
     "series.spike": Kind("A loss that leapt far above its trend and came back (derived).", {"before": "float", "peak": "float", "steps": "int", "grad_norm": "float"}, {"ratio": _ratio("peak", "before")}),
-    "series.plateau": Kind("A loss that does not fall (derived); name: lr_zero, constant, high.", {"name": "str", "level": "float", "first": "float", "steps": "int", "lr": "float"}, {"level_over_first": _ratio("level", "first")}),
+    "series.plateau": Kind("A loss that does not fall (derived); name: lr_zero, constant, frozen (it had moved), high.", {"name": "str", "level": "float", "first": "float", "steps": "int", "lr": "float"}, {"level_over_first": _ratio("level", "first")}),
     "series.anew": Kind("A restart that begins at the first iteration, with the loss of a beginning, after a checkpoint of iteration ``saved`` (derived). ``path``: what was looked for and not found.", {"saved": "int", "saved_path": "str", "path": "str"}),
     "series.resume_jump": Kind("A loss that begins far higher after a resume than it was for the same iterations (derived). ``over``: it came back.", {"before": "float", "after": "float", "over": "bool", "steps": "int"}, {"ratio": _ratio("after", "before")}),
     "series.scale_collapse": Kind("A loss scale that fell to the bottom while every step was skipped (derived). ``good``: lines with a step taken before.", {"before": "float", "after": "float", "skipped": "int", "good": "int"}),
@@ -388,10 +388,10 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "text": "str", "begun": "int", "done": "int", "total": "int", "waiting": "int", "limit": "ms", "op": "str", "witness": "int"},
     ),
     "peer.gone_first": Kind("A connection that broke long before the first collective timed out (derived): ``before`` is by how much.", {"peer": "str", "peer_rank": "int", "before": "seconds", "witness": "int"}),
-    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
+    "peer.gone": Kind("The other end of a connection went away; name: closed, reset, refused, broken_pipe, connect_failed, unreachable, timed_out, aborted, proxy, proxy_accept, store, store_server.", {"name": "str", "backend": "str", "peer": "str", "peer_rank": "int", "attempts": "int"}),
     "rendezvous.error": Kind(
-        "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve.",
-        {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "port": "int", "missing_rank": "int", "key": "str"},
+        "Workers do not meet; name: timeout, clients_missing, connect_timeout, store_wait, connection, closed, resolve. ``node_list``: the address is a list of nodes.",
+        {"name": "str", "limit": "seconds", "limit_ms": "ms", "joined": "int", "expected": "int", "address": "str", "node_list": "str", "port": "int", "missing_rank": "int", "key": "str"},
     ),
     "port.in_use": Kind("A port to listen on is taken.", {"name": "str", "port": "int"}),
     "nccl.error": Kind("An NCCL call failed, as torch reports it; name is NCCL's error in slug form (unhandled_cuda, unhandled_system, internal, invalid_argument, invalid_usage, remote, in_progress, timeout).", {"name": "str", "version": "version", "last_error": "str", "where": "str"}),
@@ -473,10 +473,11 @@ KINDS: Mapping[str, Kind] = {
         {"name": "str", "framework": "str", "key": "str", "value": "str", "given": "int", "micro": "int", "accumulation": "int", "dp": "int", "wanted": "int", "allowed": "str", "text": "str", "source": "str"},
     ),
     # --- files, checkpoints, launch ------------------------------------------------------------------------------------------
-    "file.error": Kind("A file or disk problem; name: missing, corrupt, no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
+    "file.error": Kind("A file or disk problem; name: missing, corrupt, lacks (a part of it is not there), no_space, quota, io, permission, read_only.", {"name": "str", "path": "str", "what": "str"}),
     "checkpoint.error": Kind("A checkpoint cannot be loaded or saved; name is a slug.", {"name": "str", "path": "str", "key": "str", "have": "str", "need": "str", "what": "str"}),
     "process.exit": Kind("A launcher says how a worker ended; name: failed, box (torchrun's), shell, and terminated or forced for those that it ended itself.", {"name": "str", "exitcode": "int", "signal": "str", "of_rank": "int", "local": "int", "of_pid": "int", "agent_pid": "int", "by": "str", "box": "str", "note": "str", "task": "int"}),
     "scheduler": Kind("A line of Slurm, Kubernetes or a shell about the job; name: cancelled, time_limit, preempted, node_failure, oom, task_exit, task_signal, step_ended, sigterm, sighup, evicted.", {"name": "str", "job": "str", "step": "str", "node": "str", "task": "str", "exitcode": "int", "signal": "str", "state": "str"}),
+    "node.state": Kind("A node as `scontrol show node` shows it; ``state`` only where it is out of use.", {"node": "str", "state": "str", "text": "str"}),
     "jit.lock": Kind("A rank builds, or waits for the build of, a JIT extension.", {"name": "str", "op": "str", "path": "str"}),
     # --- the machine: what probes read ------------------------------------------------------------------------------------
     "host.system": _probed("The machine and its system.", {"kernel": "version", "os": "str", "machine": "str", "libc": "version", "container": "str", "virtual": "str", "nodes": "int"}),

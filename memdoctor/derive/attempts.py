@@ -10,45 +10,96 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from memdoctor.derive.lives import collectives, lives
 from memdoctor.model import Fact, FileRead, Stamp
 
 Key = tuple[str, str, int | None, int]
+Parts = Sequence[tuple[int, int]]  # of a file: the seq at which each part of it begins, and the attempt it belongs to
 LAUNCHER_FAILED = "process.exit"
-DYING = 120.0  # seconds that the last words of one process may take (a dump of the flight recorder, then the abort)
-_ENDS_PROCESS = ("exception", "watchdog.timeout", "native.crash")
+_OF_LAUNCHERS = (LAUNCHER_FAILED, "scheduler")
+ROUND = 1.0  # seconds within which one launcher reports the workers of one round
 
 
-def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[list[Fact], Mapping[int, list[int]]]:
-    """Facts with their attempt (1-based), and per file number the ``seq`` at which its second, third, … attempt begins."""
+def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[list[Fact], Mapping[int, Parts]]:
+    """Facts with their attempt (1-based), and per file number its parts."""
     by_file: dict[int, list[Fact]] = {file.number: [] for file in files}
     for fact in facts:
         by_file.setdefault(fact.seq >> 44, []).append(fact)
     cuts = {file.number: _cuts(by_file[file.number]) for file in files}
     most = max((len(cut) for cut in cuts.values()), default=0)
     clock = _clock(cuts, by_file, most)
-    for file in files:
-        if file.rank is not None and len(cuts[file.number]) < most:
-            deaths = _deaths(by_file[file.number])
-            if len(deaths) == most:
-                cuts[file.number] = deaths
-    placed: dict[int, list[int]] = {}
+    ended = {
+        file.number: lives(by_file[file.number], most)
+        for file in files
+        if file.attempt is None and len(cuts[file.number]) < most and _of_one_process(file, by_file[file.number])
+    }
+    cuts.update((number, own) for number, own in ended.items() if len(own) == most)
+    named = _collectives(cuts, by_file, most) if any(len(own) != most for own in ended.values()) else {}
+    placed: dict[int, Parts] = {}
     result: list[Fact] = []
     for file in files:
-        own = cuts[file.number]
-        base = (file.attempt or 1) - 1
-        starts = list(own)
-        for fact in by_file[file.number]:
-            stamp = fact.time or fact.after
-            if file.attempt is None and len(own) < most and clock and stamp is not None:
+        own, of_file = cuts[file.number], by_file[file.number]
+        parts: Parts = [
+            ((file.number << 44) if not number else own[number - 1], (file.attempt or 1) + number) for number in range(len(own) + 1)
+        ]
+        by_time = file.attempt is None and len(own) < most
+        if by_time and file.number in ended:
+            parts = _of_lives(ended[file.number], of_file, file.number << 44, clock, named, most + 1)
+        elif by_time and not own:
+            parts = [(file.number << 44, most + 1)]
+        begins = [seq for seq, _ in parts]
+        for fact in of_file:
+            stamp = fact.time if file.number in ended else fact.time or fact.after
+            if by_time and clock and stamp is not None:
                 attempt = bisect_right(clock, stamp.epoch) + 1
-            elif file.attempt is None and len(own) < most and not own:
-                attempt = most + 1
             else:
-                attempt = base + bisect_right(own, fact.seq) + 1
+                attempt = parts[max(0, bisect_right(begins, fact.seq) - 1)][1]
             result.append(fact if fact.attempt == attempt else replace(fact, attempt=attempt))
-        placed[file.number] = starts
+        placed[file.number] = parts
     result.sort(key=lambda fact: fact.seq)
     return result, placed
+
+
+def _of_one_process(file: FileRead, facts: Sequence[Fact]) -> bool:
+    """True for the file of one rank, also where only its lines say so."""
+    if file.rank is not None:
+        return True
+    ranks = {fact.rank for fact in facts if fact.rank is not None}
+    local = {fact.fields["local_rank"] for fact in facts if fact.fields.get("local_rank") is not None}
+    return max(len(ranks), len(local)) <= 1 and not any(fact.kind in _OF_LAUNCHERS for fact in facts)
+
+
+def _of_lives(
+    own: Sequence[int], facts: Sequence[Fact], base: int, clock: Sequence[float], named: Mapping[tuple[object, object], int], last: int
+) -> Parts:
+    """The attempts of the lives of one rank, of which some attempts saw none: by the time, by the collective that timed out, else the next."""
+    parts: list[tuple[int, int]] = []
+    before = 0
+    for number, begin in enumerate([base, *own]):
+        end = own[number] if number < len(own) else None
+        words = [fact for fact in facts if fact.seq >= begin and (end is None or fact.seq < end)]
+        when = next((fact.time.epoch for fact in words if fact.time is not None), None)
+        told = next((named[name] for name in collectives(words) if name in named), None)
+        if clock and when is not None:
+            attempt = bisect_right(clock, when) + 1
+        elif told is not None:
+            attempt = told
+        else:  # the last lives are those of the last attempts
+            attempt = max(before + 1, last - (len(own) - number))
+        before = min(max(attempt, before), last)
+        parts.append((begin, before))
+    return parts
+
+
+def _collectives(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]], most: int) -> dict[tuple[object, object], int]:
+    """Collectives that timed out in one attempt alone, and in which, by the files that show all attempts."""
+    found: dict[tuple[object, object], set[int]] = {}
+    for number, own in cuts.items():
+        if len(own) == most:
+            for fact in by_file[number]:
+                for name in collectives([fact]):
+                    found.setdefault(name, set()).add(bisect_right(own, fact.seq) + 1)
+    return {name: attempts.pop() for name, attempts in found.items() if len(attempts) == 1}
 
 
 def _cuts(facts: Sequence[Fact]) -> list[int]:
@@ -71,25 +122,10 @@ def _cuts(facts: Sequence[Fact]) -> list[int]:
     return sorted(cuts)
 
 
-def _deaths(facts: Sequence[Fact]) -> list[int]:
-    """Where a new process begins in the file of one rank that prints no start line: after each event that ends a process."""
-    cuts: list[int] = []
-    dead: Fact | None = None
-    last = 0
-    for fact in facts:
-        if dead is not None and (fact.event == dead.event or (fact.kind in _ENDS_PROCESS and not _apart(dead, fact, DYING))):
-            last = fact.seq
-        elif fact.kind in _ENDS_PROCESS:
-            if dead is not None:
-                cuts.append(last + 1)
-            dead, last = fact, fact.seq
-    return cuts
-
-
-def _apart(first: Fact, second: Fact, seconds: float = 1.0) -> bool:
-    """True where two failures that one launcher reports are two rounds, not two workers of one (or two lives of one rank)."""
+def _apart(first: Fact, second: Fact) -> bool:
+    """True where two failures that one launcher reports are two rounds, not two workers of one."""
     if first.time is not None and second.time is not None:
-        return second.time.epoch - first.time.epoch > seconds
+        return second.time.epoch - first.time.epoch > ROUND
     return first.fields.get("local") == second.fields.get("local")
 
 

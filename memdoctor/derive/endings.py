@@ -22,6 +22,7 @@ _BYSTANDERS = (
 )  # tell of any process, the job's or another
 _KILLS = ("cancelled", "time_limit", "preempted", "node_failure", "sigterm", "sighup", "evicted")
 _LEFT = ("port.in_use", "rendezvous.error", "peer.gone")
+_LEAVING = ("nccl.error",)  # also of a communicator that is taken down; where it ends a process, an exit or an exception tells so
 _FATAL = (
     "watchdog.timeout",
     "watchdog.taken_down",
@@ -46,19 +47,20 @@ def how_it_ended(facts: Sequence[Fact], steps: Marks, files: Sequence[FileRead],
 
     ``facts`` and ``steps`` are the attempt's; ``last`` tells whether a later attempt exists.
     """
-    exits = [fact for fact in facts if _is_failure(fact) and not (_anybodys(fact) and _progress_after(fact, steps))]
     kills = [fact for fact in facts if fact.kind == "scheduler" and fact.fields.get("name") in _KILLS]
     kills = [fact for fact in kills if fact.fields.get("state") != "shell" or not _progress_after(fact, steps)]
     done = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") == "completed"]
-    ended = [fact for fact in facts if fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed")]
+    exits = [fact for fact in facts if _is_failure(fact) and not _goes_on(fact, steps, done)]
+    ended = [fact for fact in facts if _says_its_end(fact) and not (fact.fields.get("name") == "failed" and _goes_on(fact, steps, done))]
     raised = [fact for fact in facts if fact.kind in _FATAL and _uncaught(fact) and not _progress_after(fact, steps)]
     if exits:
         return ("killed", kills[0]) if kills and _before(kills[0], exits[0]) else ("failed", _best_exit(exits))
-    if kills and done and all(_soon_after(done[-1], fact) for fact in kills) and not any(_before(done[-1], fact) for fact in raised):
+    well = bool(done) and not any(_before(done[-1], fact) for fact in raised if fact.kind not in _LEAVING)
+    if kills and well and all(_soon_after(done[-1], fact) for fact in kills):
         return "completed", done[-1]
     if kills:
         return "killed", kills[0]
-    if done and not any(_before(done[-1], fact) for fact in raised):
+    if well:
         return "completed", done[-1]
     if ended:
         return ("failed" if ended[0].fields.get("name") == "failed" else "killed"), ended[0]
@@ -77,6 +79,8 @@ def how_it_ended(facts: Sequence[Fact], steps: Marks, files: Sequence[FileRead],
         return "running", None
     if any(file.truncated or file.ends_mid_line for file in files):
         return "cut", None
+    if steps and all(file.series is not None and file.series.through for file in files):
+        return "completed", None
     ages = [file.age for file in files if file.age is not None]
     if steps and ages and min(ages) < RUNNING:
         return "running", None
@@ -143,6 +147,17 @@ def _anybodys(fact: Fact) -> bool:
     """True for an exit that a shell or a supervisor tells, without the rank or the process: perhaps not of the job at all."""
     fields = fact.fields
     return fact.kind == "process.exit" and fields.get("by") in _BYSTANDERS and fields.get("of_pid") is None and fact.rank is None
+
+
+def _goes_on(fact: Fact, steps: Marks, done: Sequence[Fact]) -> bool:
+    """True for an exit that was of no rank: the job made progress after it, and it may be anybody's, or came before the training began, or the
+    job reached its end all the same."""
+    began = next((step.seq for step in steps if step.seq >> 44 == fact.seq >> 44), 0)
+    return (_anybodys(fact) or fact.seq < began or any(_before(fact, end) for end in done)) and _progress_after(fact, steps)
+
+
+def _says_its_end(fact: Fact) -> bool:
+    return fact.kind == "run.end" and fact.fields.get("name") in ("failed", "killed")
 
 
 def _soon_after(done: Fact, kill: Fact) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -184,8 +184,8 @@ def _filled(values: Sequence[float]) -> Sequence[Any]:
     return result
 
 
-def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of: dict[int, int]) -> dict[int, list[Steps]]:
-    """Step lines by attempt. ``starts``: per file the seq at which further attempts begin; ``attempt_of``: a file's first attempt."""
+def steps_of(files: Sequence[FileRead], parts: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[Steps]]:
+    """Step lines by attempt. ``parts``: per file the seq at which each part of it begins, and its attempt."""
     result: dict[int, list[Steps]] = {}
     for file in files:
         series = file.series
@@ -193,11 +193,12 @@ def steps_of(files: Sequence[FileRead], starts: dict[int, list[int]], attempt_of
         if series is None or main is None or not len(series.tables[main]):
             continue
         table = series.tables[main]
+        own = parts.get(file.number) or [(0, 1)]
         bounds = [0]
-        for start in starts.get(file.number, []):
+        for start, _ in own[1:]:
             bounds.append(max(bounds[-1], bisect_left(table.glance("line"), start, key=series.seq)))
         bounds.append(len(table))
-        for number, (low, high) in enumerate(pairwise(bounds)):
+        for (low, high), (_, attempt) in zip(pairwise(bounds), own, strict=True):
             if high > low:
-                result.setdefault(attempt_of.get(file.number, 1) + number, []).append(Steps(file, low, high, main))
+                result.setdefault(attempt, []).append(Steps(file, low, high, main))
     return result

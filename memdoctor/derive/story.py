@@ -37,13 +37,13 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     ``dumped`` are the facts of flight-recorder dumps: they tell of the end of the job, so of the last attempt that failed by itself.
     """
     files: Sequence[FileRead] = logs.files
-    facts, starts = number_attempts(logs.facts, files)
+    facts, parts_of = number_attempts(logs.facts, files)
     count = len(facts)
     facts, files = placed([*facts, *dumped], files)
     facts, dumped = facts[:count], facts[count:]
     facts, matches = _allocations(name_xids(facts))
     counts = recount(logs.counts, logs.facts, facts)
-    steps = steps_of(files, dict(starts), {file.number: file.attempt or 1 for file in files})
+    steps = steps_of(files, parts_of)
     attempts = max([1, *(fact.attempt for fact in facts), *steps])
     derived: list[Fact] = list(matches)
     broken: list[Skip] = []

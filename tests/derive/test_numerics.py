@@ -95,7 +95,7 @@ def test_megatron_without_loss_and_with_a_nan_norm_is_nan() -> None:
 
 def test_steps_go_to_the_attempt_that_wrote_them() -> None:
     read = file([step(i, 5.0) for i in range(10)])
-    parts = steps_of([read], {0: [5 << 8]}, {0: 1})
+    parts = steps_of([read], {0: [(0, 1), (5 << 8, 2)]})
     assert {attempt: [len(part) for part in found] for attempt, found in parts.items()} == {1: [4], 2: [6]}
 
 

@@ -51,9 +51,9 @@ def read(number: int = 0, *, rank: int | None = None, attempt: int | None = None
 
 class TestAttempts:
     def test_a_start_after_a_failure_begins_a_new_attempt(self) -> None:
-        facts, starts = number_attempts([fact("exception", 1), fact("run.start", 5, attempt=2), fact("exception", 9, attempt=2)], [read()])
+        facts, parts = number_attempts([fact("exception", 1), fact("run.start", 5, attempt=2), fact("exception", 9, attempt=2)], [read()])
         assert [found.attempt for found in facts] == [1, 2, 2]
-        assert list(starts[0]) == [5 << 8]
+        assert list(parts[0]) == [(0, 1), (5 << 8, 2)]
 
     def test_one_launcher_that_reports_two_rounds(self) -> None:
         first = fact("process.exit", 4, at=10, name="failed", exitcode=3, of_pid=71, pid=9)

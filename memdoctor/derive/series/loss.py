@@ -108,8 +108,8 @@ def spikes_of(losses: Losses, until: int | None) -> list[Spike]:
 
 @record
 class Plateau:
-    """``name``: lr_zero (the learning rate is 0), constant (the loss is the same to the last digit), high (far above what is learnt
-    first). ``steps`` iterations long."""
+    """``name``: lr_zero (the learning rate is 0), constant (the loss is the same to the last digit), frozen (the same, after it had moved),
+    high (far above what is learnt first). ``steps`` iterations long."""
 
     name: str
     place: int
@@ -126,6 +126,8 @@ SOME = 8  # lines that are enough where each says that the learning rate is 0
 HIGH = 0.6  # of the first loss: a guess by frequency alone is below three quarters of one at random, a learning model soon far below half
 FRESH = 4.0  # a first loss from which on weights are taken for random ones: a language model knows nothing yet
 SEEN = 0.05  # a smaller loss that is always the same may only be rounded
+MOVED = 3  # losses that differ, from which on it did not stand still from the start
+EXACT = 1e-5  # by which a loss differs from what two digits can tell: others may only be rounded
 FLAT = 0.01  # of its level that a flat loss may fall over its second half, or
 CHANCE = 2.5  # standard errors of the fall, but never more than
 FLATTEST = 0.03  # of its level
@@ -147,6 +149,8 @@ def plateau(losses: Losses) -> Plateau | None:
         return None
     if min(tail) == max(tail) and level >= SEEN:
         start = next(place for place in range(count - 1, -1, -1) if values[place] != tail[0] or place == 0)
+        if len(set(values[: start + 1])) >= MOVED and abs(level - round(level, 2)) > EXACT:
+            return Plateau("frozen", losses.places[start + 1], times[start] + 1, level, first, times[-1] - times[start], known)
         return Plateau("constant", losses.places[start], times[start], level, first, times[-1] - times[start], known)
     if rate == 0 and _flat(times[count // 2 :], tail) and (first >= FRESH or _exact(lr)):
         start = _since_zero(losses, lr)

@@ -12,6 +12,9 @@ from memdoctor.sources.logs.stamps import first_stamp
 
 NAMELESS = 16  # times as many logs are worth as many lines, where no name tells the rank: their lines must
 SAMPLE_BYTES = 65_536  # read of a log for it
+LATER_BYTES = (
+    16_384  # from the middle of the first chunk: a batch script that tells each command of its own talks for long before its job does
+)
 
 
 class Beginning:
@@ -23,7 +26,7 @@ class Beginning:
     def __init__(self, file: LogFile, logs: int) -> None:
         self._file, self._logs = file, logs
         self._mtime: float | None = None
-        self._head = b""
+        self._head = self._later = b""
         self.first: Stamp | None = None
         self.ranks: set[int] = set() if file.rank is None else {file.rank}
 
@@ -36,6 +39,9 @@ class Beginning:
                 end = most
                 break
         self._head = data[:end]
+        if self._logs <= MANY and end < len(data):
+            middle = data.find(b"\n", max(end, len(data) // 2)) + 1
+            self._later = data[middle : middle + LATER_BYTES] if middle else b""
         self._mtime = mtime
         self.first = first_stamp(self._head, self.year)
         if self._logs <= MANY or not self.ranks:
@@ -49,7 +55,8 @@ class Beginning:
     def prefixes(self) -> Prefixes:
         """What the lines of the log begin with."""
         prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=self._mtime)
-        self.ranks |= prefixes.learn(self.lines)
+        self.ranks |= prefixes.learn(self.lines, self._later.decode("utf-8", "replace").split("\n")[:-1])
+        self._later = b""
         return prefixes
 
     def year(self) -> int | None:

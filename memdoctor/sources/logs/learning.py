@@ -14,6 +14,8 @@ SHARE = 0.8  # of the sample's non-empty lines must have the prefix; the rest is
 FEWEST = 3  # lines of a sample that can teach anything
 GPUS = 8  # of a node: a greater number in "[GPU12]" is no device of a node, it counts through the job
 LONG = 40  # lines from which on the second half is asked as well: a batch script talks before its job does
+_NAMES = frozenset(family.name for family in AMBIGUOUS if "(?P<host>" in family.pattern or "(?P<role>" in family.pattern)
+LISTED = 10  # numbers that grow from line to line are those of steps or of a list
 _ORDINARY = lazy(
     r"(?i)(?:debug|info|warn(?:ing)?|error|critical|fatal|note|epoch|iter(?:ation)?|step|layer|stage|rank|loss|top|srun|slurmstepd|torchrun|make"
     r"|nvidia-(?:nvswitch|nvlink|uvm|modeset|peermem|drm|fs))[-_.\d]*\Z"
@@ -25,11 +27,14 @@ _OF_THE_LABELLER = lazy(rf"(?:{'|'.join(_LABELLERS)}[\w.-]+): ", needs=_LABELLER
 _HOST = lazy(r"localhost\Z|\d+(?:\.\d+){3}\Z|(?=[^A-Za-z]*[A-Za-z])[^\d-]*[\d-]")
 
 
-def recognise(rests: Sequence[str], taken: frozenset[str]) -> Family | None:
+def recognise(rests: Sequence[str], taken: frozenset[str], *, numbers: bool = False) -> Family | None:
     """The ambiguous family that most of ``rests`` begin with, narrowed to the names seen; None if none does.
 
-    ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before.
+    ``rests`` are the non-empty lines of a sample without the prefixes known so far, ``taken`` the families found before. ``numbers``: only
+    those that number processes.
     """
+    if numbers:
+        taken |= _NAMES
     if any(map("\n".join(rests).__contains__, _LABELLERS)):
         rests = [rest for rest in rests if not _OF_THE_LABELLER.match(rest)]
     found = _most(rests, taken)
@@ -91,7 +96,7 @@ def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
         return _with(family, family.pattern[start:end], f"(?P<host>{_any_of(hosts)})")
     numbers = [int(match["task" if "task" in groups else "rank"]) for match in matches]
     counts_up = all(after == before + 1 for before, after in pairwise(numbers))
-    if counts_up:
+    if counts_up or (len(numbers) >= LISTED and all(after > before for before, after in pairwise(numbers))):
         return None  # a numbered listing
     if family.name == "gpu_words" and max(numbers) < GPUS:
         return Family(family.name, family.first, family.second, family.pattern.replace("(?P<rank>", "(?P<local>"), "local")

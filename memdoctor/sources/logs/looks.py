@@ -31,6 +31,7 @@ _NONE = lazy(
     r"(?<!rank )(?<!worker )(?<!node )(?<!gpu )(?<!process )(?<!task )(?<!stage )(?<!step )(?<!device )(?<!epoch )"
     r"\b(?:0|no|zero|without)\s+(?:[\w-]+\s+){0,2}(?:and\s+)?(?:errors?|failed|failures?|exceptions?)\b"
     r"|\b(?:errors?|failed|failures?)\b[\"']?\s*[:=]\s*[\"']?(?:0\b(?!\.)|\[\]|\{\}|(?:none|no|false)\b(?! ?\w))"
+    r"|^\s*Reason=.{1,200}\[[\w.-]{1,64}@"  # why Slurm took a node out: of the node, not of the job
     r"|\bfailed\b[^:;,()]{0,40}: ?\d+ ?(?:/|of) ?\d+"
     r"|\b\d+ passed\b(?!.{0,60}\b[1-9]\d* (?:failed|errors?)\b)",
     re.IGNORECASE,
@@ -45,6 +46,7 @@ _GIVES_UP = lazy(
 )
 _WARNS = lazy(r"\bwarning\b", re.IGNORECASE)
 _EVENT = lazy(r"^\s*(?:Warning|Normal)\s{1,12}[A-Z]\w+\s", needs=("Warning", "Normal"))  # in the table of `kubectl describe`
+_BOOKS = lazy(r"PMIX ERROR: .{1,80} in file gds_\w{1,40}\.c at line \d", needs=("PMIX ERROR",))  # of the store on a node, when MPI leaves
 # What the kernel prints, as dmesg (plain, -T, --decode), journalctl, syslog and /dev/kmsg show it, and what the fabric manager writes to its own log.
 _KERNEL = lazy(
     r"(?:(?:<\d{1,3}>)?|.{0,120}?\bkernel: )\[ *\d{1,9}\.\d{6}\]"
@@ -72,7 +74,9 @@ def looks_like_an_error(text: str, raw: str, *, loud: bool = False) -> bool:
     text = text[:LOOK]
     word = _WORD.search(text)
     said = word and _COMMAND.search(text, 0, word.start())
-    if said or only_speaks_of(text) or _COUNT.match(text) or _NONE.search(text) or _EVENT.match(text) or kernels(raw):
+    if said or only_speaks_of(text) or _COUNT.match(text) or _NONE.search(text):
+        return False
+    if _EVENT.match(text) or _BOOKS.search(text) or kernels(raw):
         return False
     if not loud and (word is None or _WARNS.search(text[: word.start()])):
         return False

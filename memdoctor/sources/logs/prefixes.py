@@ -54,20 +54,17 @@ class Prefixes:
         """The year that the log is in, as far as is known."""
         return self._clock.year
 
-    def learn(self, sample: Sequence[str]) -> set[int]:
-        """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them."""
+    def learn(self, sample: Sequence[str], later: Sequence[str] = ()) -> set[int]:
+        """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them.
+
+        ``later`` are lines from further on, which are asked where the first ones teach no prefix.
+        """
         lines = [raw for raw in sample if raw.strip()]
-        walked = self._walk(lines)
-        taken: dict[str, Family] = {}
-        for _ in range(3):
-            rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
-            family = recognise(rests, frozenset(taken))
-            if family is None:
-                break
-            taken[family.name] = family
-            # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
-            self._table = Table((*taken.values(), *FAMILIES))
-            walked = self._walk(lines)
+        walked, taught = self._recognise(lines)
+        if not taught:
+            labelled = [raw for raw in later if raw.strip()]
+            if recognise(labelled, frozenset(), numbers=True) is not None and self._recognise(labelled, numbers=True)[1]:
+                walked = self._walk([*lines, *labelled])
         nodes = self._tasks_are_nodes
         ranks = [self._rank_on(*line) for line in walked]
         if self._tasks_are_nodes != nodes:  # a tag inside srun's shows that srun's numbers are nodes
@@ -76,6 +73,21 @@ class Prefixes:
         for text in self._undated(walked):
             self._clock.read(text)
         return {rank for rank in ranks if rank is not None}
+
+    def _recognise(self, lines: Sequence[str], *, numbers: bool = False) -> tuple[list[tuple[str, int, Found | None]], bool]:
+        """Learn the ambiguous prefixes of ``lines``, and walk through these; True where there are such."""
+        walked = self._walk(lines)
+        taken: dict[str, Family] = {}
+        for _ in range(3):
+            rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
+            family = recognise(rests, frozenset(taken), numbers=numbers)
+            if family is None:
+                break
+            taken[family.name] = family
+            # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
+            self._table = Table((*taken.values(), *FAMILIES))
+            walked = self._walk(lines)
+        return walked, bool(taken)
 
     @staticmethod
     def _undated(walked: Sequence[tuple[str, int, Found | None]]) -> list[str]:

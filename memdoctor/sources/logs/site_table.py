@@ -20,7 +20,7 @@ _KEYS = {
     "owners": {"owner", "packages", "checkouts"},
     "sites": {"site", "priority", "file", "function", "source", "owner", "within"},
     "hides": {"file", "function", "hides"},
-    "messages": {"site", "priority", "match", "type"},
+    "messages": {"site", "priority", "match", "type", "owner"},
 }
 
 
@@ -82,6 +82,7 @@ class Hint:
     priority: int
     type: str | None
     match: str | None
+    owner: str
 
 
 @record
@@ -109,7 +110,9 @@ def _build(data: Mapping[str, Any]) -> Table:
     hides = tuple(_rule({**row, "site": "", "priority": 0}) for row in data["hides"])
     return Table(
         sites=hides + tuple(_rule(row) for row in data["sites"]),
-        messages=tuple(Hint(row["site"], row["priority"], row.get("type"), row.get("match")) for row in data["messages"]),
+        messages=tuple(
+            Hint(row["site"], row["priority"], row.get("type"), row.get("match"), row.get("owner", "")) for row in data["messages"]
+        ),
         packages={name: row["owner"] for row in data["owners"] for name in row.get("packages", ())},
         checkouts=tuple((row["owner"], Pattern(row["checkouts"], paths=True)) for row in data["owners"]),
         launcher=Pattern(data["owners"][0]["checkouts"], paths=True),

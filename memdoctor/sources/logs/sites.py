@@ -40,7 +40,7 @@ def locate(frames: Sequence[Frame], type_: str, message: str) -> tuple[str, str]
     """Site (of ``catalog.SITES``) and owner of an exception. ``frames``: the outermost first.
 
     The owner is the package of the innermost frame that is neither of the standard library nor of a package that the table does not
-    list; "user" where there is none, "unknown" without frames.
+    list; "user" where there is none, "unknown" without frames. What the exception itself tells beats the frames.
     """
     table = load_table()
     best, owner, hidden, counted = _Best(), "", frozenset[str](), 0
@@ -67,6 +67,7 @@ def locate(frames: Sequence[Frame], type_: str, message: str) -> tuple[str, str]
     for hint in table.messages:
         if _found(hint.type, type_) and _found(hint.match, message[:2_000]):
             best.offer(hint.site, hint.priority)
+            owner = hint.owner or owner
     if not frames:
         return best.site, "launcher" if best.site == "launch" else UNKNOWN
     return best.site, owner or USER

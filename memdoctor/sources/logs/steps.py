@@ -1,14 +1,15 @@
 """Step lines: what a training loop prints once per iteration or log interval, kept as compact columns.
 
 Read are Megatron-LM's and Megatron-DeepSpeed's iteration line (keyed, so every version's), DeepSpeed's ``step=…, skipped=…`` and
-pipeline line, verl's ``step:… - key:…``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars with a loss, the
-plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``), and the blocks of lines of OLMo, Composer and
+pipeline line, verl's ``step:… - key:…``, the pairs of MMEngine and XTuner, MLPerf's ``:::MLLOG {…}``, the ``{'loss': …}`` of Hugging Face's Trainer, progress bars
+with a loss, the plain prints that loops of one's own use (``iter 3 loss nan … grad_norm inf``), and the blocks of lines of OLMo, Composer and
 DeepSpeed-Chat. Their shapes are in step_shapes/, and so are those of the lines that stand beside them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +17,7 @@ from itertools import pairwise
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.packed import Packed
-from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, prints
+from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, mllog, pairs, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Table
 
@@ -32,12 +33,15 @@ GATES = (
     Gate(megatron.GATE),
     Gate(b", skipped="),
     Gate(dashes.GATE, pattern=True),
+    Gate(mllog.GATE, pattern=True),
     Gate(rb"[\x22'](?:train[_/]|running_)?loss(?:_step)?[\x22']: ", pattern=True),  # dict
     Gate(  # pipeline, print
         rb"(?:[Ii][Tt][Ee][Rr](?:[Aa][Tt][Ii][Oo][Nn])?|[Ss][Tt][Ee][Pp][Ss]?)[ :=#\[]{1,16}[0-9][^\r\n]{0,150}[Ll]oss(?: train)?[\x22']?[ :=]{1,16}" + _VALUE, pattern=True,
     ),
     Gate(_LOSS + rb"(?:[Ii][Nn][Ff]|[Nn][Aa][Nn])", pattern=True),  # bar, where it tells trouble
     *map(Gate, blocks.GATES),
+    *map(Gate, pairs.GATES),
+    Gate(pairs.GATE, pattern=True),
     *map(Gate, prints.SHORT_GATES),
 )  # fmt: skip
 # The same, of lines of which a sample is enough.
@@ -52,6 +56,9 @@ COLUMNS: Mapping[str, str] = {
 
 _TELLING = ("loss", "grad_norm", "skipped")  # columns that tell a bad step
 
+_COUNTING = ("print", "counted", "block")
+_OF_ALL = lazy(rb"(?:\b(?:iter(?:ation)?|step|batch)s?[ :=\[]{0,4}|\[ {0,16})(\d{1,15}) ?/ {0,16}(\d{1,15})\b", re.I)
+
 _TAG = lazy(rb"\[rank(\d{1,6})\]:", needs=(b"[rank",))
 _STAMP = lazy(rb"\[?(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d):(\d\d(?:[.,]\d+)?)")
 
@@ -59,8 +66,8 @@ __all__ = ["COLUMNS", "GATES", "KEEP", "Series", "Step", "bar_before", "read_ste
 
 
 def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step] | None:
-    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, dashes, block, pipeline, dict,
-    bar, print, counted. ``rest`` gives the text after the line, as far as it is at hand.
+    """A line as (shape, values), or None if it is no step line. Shapes: megatron, deepspeed, mllog, mllog_loss, dashes,
+    pairs, block, pipeline, dict, bar, print, counted. ``rest`` gives the text after the line, as far as it is at hand.
 
     Values that the line does not tell are absent; a printed NaN is NaN. ``skipped`` counts since the line before for megatron and
     since the start for the others.
@@ -74,15 +81,21 @@ def read_step(raw: bytes, rest: Callable[[], bytes] = bytes) -> tuple[str, Step]
         step = prints.read_deepspeed(raw)
         if step is not None:
             return "deepspeed", step
+    if mllog.MARK in raw:
+        return mllog.read(raw)
     if b"step:" in raw and b" - " in raw:
         step = dashes.read(raw)
         if step is not None:
             return "dashes", step
-    if any(gate in raw for gate in blocks.GATES):
+    if b"[step=" in raw or b"[batch=" in raw or b"ppo_ep: " in raw or b"PPO Epoch: " in raw:
         step = blocks.read(raw, rest)
         if step is not None:
             return "block", step
-    if any(gate in raw for gate in prints.SHORT_GATES):
+    if b"(train) " in raw or b" data_time: " in raw:
+        step = pairs.read(raw)
+        if step is not None:
+            return "pairs", step
+    if b" train_time:" in raw or b" trl:" in raw:
         step = prints.read_short(raw)
         if step is not None:
             return "print", step
@@ -257,6 +270,17 @@ class Series:
     def seq(self, line: int) -> int:
         """The place of a line in the reading order of all files."""
         return (self._base or 0) + (line << 8)
+
+    @property
+    def through(self) -> bool:
+        """True where the last step line counts to its end: ``step:1645/1645``. Only of loops of one's own, which may print nothing after it,
+        and not where the count is one of an epoch."""
+        main = self.main
+        if main not in _COUNTING:
+            return False
+        raw = self._last[main][1]
+        count = _OF_ALL.search(raw)
+        return count is not None and count[1] == count[2] and b"poch" not in raw
 
     def __iter__(self) -> Iterator[tuple[str, Table]]:
         return iter(self.tables.items())

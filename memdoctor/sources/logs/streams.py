@@ -154,6 +154,7 @@ class Streams:
         self._maker.make(done.block.signal.fact, done.block.result(), done.found)
 
     def _end_traceback(self, stream: str) -> None:
+        from memdoctor.sources.logs.complaints import complaint_of
         from memdoctor.sources.logs.sites import caller_of, locate
         from memdoctor.sources.logs.tracebacks import bare_name
 
@@ -165,16 +166,20 @@ class Streams:
             if not raised.type:
                 self._cut_off(done, raised)
                 continue
+            ignored = done.ignored or _while_leaving(raised.frames)
             site, owner = locate(raised.frames, raised.type, raised.message)
             context = {**done.context, "site": site, "owner": owner, "caller": caller_of(raised.frames) or None}
             raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
             event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
-            fields = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
-            if done.logged or done.ignored:
+            fields: dict[str, Any] = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
+            if done.logged or ignored:
                 fields["logged"] = True
             fields.update(exception_fields(raised.type, raised.message, raised.frames))
+            matched = any(raised.line <= number <= raised.last_line for _, _, number, _, _ in done.pending)
+            if not matched and not fields.get("logged") and (says := complaint_of(raised.type, raised.message, raised.frames)) is not None:
+                fields["says"] = says
             self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
-            for signal, found, number, line, text in () if done.ignored else done.pending:
+            for signal, found, number, line, text in () if ignored else done.pending:
                 if raised.line <= number <= raised.last_line:
                     known = {**context, "exception": bare_name(raised.type)}
                     where = Found(line, text, number, 0, event, known, done.after)
@@ -196,6 +201,11 @@ def _starts(text: str) -> bool:
     from memdoctor.sources.logs.tracebacks import starts
 
     return starts(text)
+
+
+def _while_leaving(frames: Sequence[Frame]) -> bool:
+    """True for what multiprocessing prints, and nothing more, where a finalizer fails in a process that ends: a semaphore or folder that is gone."""
+    return bool(frames) and frames[0].function == "_run_finalizers"
 
 
 def exception_fields(type_: str, message: str, frames: Sequence[Frame]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memdoctor.sources.logs.beginning import Beginning
+from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.prefixes import Prefixes
 
@@ -45,6 +47,45 @@ def test_srun_label_behind_a_time() -> None:
 
 def test_lines_that_count_up_are_a_listing() -> None:
     assert stripped(["1: import torch", "2: import os", "3:", "4: x"], "5: y").text == "5: y"
+
+
+def test_numbers_that_only_grow_are_those_of_steps() -> None:
+    assert stripped([f"{step}: train 2.1 val 2.3" for step in range(0, 2000, 100)], "2000: train 2.0").text == "2000: train 2.0"
+
+
+TALK = ["+ export OMP_NUM_THREADS=8", "++ hostname", "+ : 8"] * 100  # a batch script that tells its commands
+
+
+def stripped_later(later: list[str], raw: str) -> Line:
+    prefixes = Prefixes()
+    prefixes.learn(TALK, later)
+    return prefixes.strip(raw)
+
+
+def test_lines_further_on_are_asked_where_the_first_ones_teach_nothing() -> None:
+    line = stripped_later([*SRUN, " 7: step", "11: step"], " 3: [rank3]: hello")
+    assert (line.text, line.rank) == ("hello", 3)
+    assert stripped_later(["[0] start", "[3] start", "[0] step"], "[2] hello").rank == 2
+
+
+def test_lines_further_on_teach_no_names() -> None:
+    assert stripped_later(["w1: a", "w2: b", "w1: c"], "w2: hello").host is None
+    assert stripped_later(["1: a", "2: b", "3: c", "4: d"], "5: e").text == "5: e"
+
+
+def test_the_first_lines_count_before_those_further_on() -> None:
+    prefixes = Prefixes()
+    prefixes.learn(["gpu-1: a", "gpu-2: b", "gpu-1: c"], SRUN)
+    assert prefixes.strip("gpu-2: x").host == "gpu-2"
+    assert prefixes.strip("2: x").text == "2: x"
+
+
+def test_a_log_is_asked_in_its_middle() -> None:
+    beginning = Beginning(LogFile("train.log"), 1)
+    beginning.read("\n".join([*TALK, *SRUN * 60, ""]).encode(), None)
+    line = " 2: hello"
+    assert beginning.prefixes.strip(line).rank == 2
+    assert beginning.ranks == {0, 1, 2, 3}
 
 
 def test_too_few_lines_teach_nothing() -> None:

@@ -49,6 +49,7 @@ def test_an_error(text: str) -> None:
         "warning: 3 lines with Error in them",
         "  Warning  FailedScheduling  9m11s  default-scheduler   0/42 nodes are available",
         "checked 118 shards: 0 failed",
+        "   Reason=Kill task failed [root@2025-03-11T10:17:10]",
         "              0 tests completed and failed residual checks,",
         "no errors found in 12 files",
         "errors: 0, skipped: 4",

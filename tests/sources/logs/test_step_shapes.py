@@ -202,6 +202,49 @@ def test_reads_what_stands_below_a_head(head: bytes, below: bytes, values: dict[
     assert any(re.search(gate.text, head) if gate.pattern else gate.text in head for gate in GATES)
 
 
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        (
+            b"11/29 14:02:11 - mmengine - INFO - Epoch(train)  [2][ 50/625]  lr: 1.0000e-02  eta: 0:12:00  time: 0.2311  data_time: 0.0112  memory: 4321  loss: 2.3013  loss_cls: 1.2",
+            {"iteration": 50, "in_epoch": 2, "of": 625, "lr": 0.01, "ms": 231.1, "data": 11.2, "memory": 4321 * 1024**2, "loss": 2.3013},
+        ),
+        (
+            b"11/29 14:02:11 - mmengine - INFO - Iter(train) [   50/80000]  base_lr: 2.0e-04 lr: 1.9e-04  eta: 1 day, 5:33:43  time: 1.33  data_time: 0.006  memory: 14321  grad_norm: inf  loss: nan",
+            {"iteration": 50, "lr": 1.9e-4, "ms": 1330, "data": 6, "memory": 14321 * 1024**2, "grad_norm": math.inf, "loss": math.nan},
+        ),
+        (
+            b"[XTuner][RANK 0][2026-11-29 14:02:00][INFO] Epoch 1 Step 10/400 data_time: 0.0101 lr: 6.000000e-06 time: 1.2300 text_tokens: 4096 total_loss: 2.301, reduced_llm_loss: 2.3 grad_norm: 1.21 max_memory: 2.00 GB reserved_memory: 40.1 GB tgs: 3322.1 eta: 0:08:10",
+            {
+                "iteration": 10,
+                "lr": 6e-6,
+                "ms": 1230,
+                "data": 10.1,
+                "loss": 2.301,
+                "grad_norm": 1.21,
+                "memory": 2 * 1024**3,
+                "tokens": 3322.1,
+            },
+        ),
+    ],
+)
+def test_pairs(raw: bytes, values: dict[str, float]) -> None:
+    step = read_step(raw)
+    assert step is not None
+    assert step[0] == "pairs"
+    assert step[1] == {name: pytest.approx(value, nan_ok=True) for name, value in values.items()}
+    assert any(re.search(gate.text, raw) if gate.pattern else gate.text in raw for gate in GATES)
+
+
+def test_pairs_of_an_evaluation_are_no_step() -> None:
+    assert (
+        read_step(
+            b"11/29 14:02:11 - mmengine - INFO - Epoch(val) [2][ 50/62]    eta: 0:00:09  time: 0.1  data_time: 0.01  memory: 900  loss: 2.1"
+        )
+        is None
+    )
+
+
 def test_a_number_that_is_cut_off_is_none() -> None:
     step = read_step(b" iteration       70/    5000 | elapsed time per iteration (ms): 1010.5 | lm loss: 2.345E+")
     assert step is not None

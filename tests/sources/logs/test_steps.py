@@ -101,3 +101,24 @@ def test_skipped_steps_count_from_line_to_line() -> None:
         series.add(step[0], step[1], number, number + 1, raw, lambda minute: None)
     assert list(series.column("skipped").slice(0, 4)) == [0, 1, 2, 0]
     assert math.isnan(series.tables["print"].epoch[0])
+
+
+@pytest.mark.parametrize(
+    ("last", "through"),
+    [
+        (b"step:40/40 train_time:3652ms step_avg:91.28ms", True),
+        (b"step   40/40 | loss 3.142000 | lr 6.00e-05", True),
+        (b"[40/40] loss=4.03", True),
+        (b"step   39/40 | loss 3.142000 | lr 6.00e-05", False),
+        (b"step 40 loss 3.142", False),
+        (b"Epoch 1 [40/40] loss=4.03", False),  # the next epoch may follow
+        (b" iteration       40/      40 | elapsed time per iteration (ms): 374.9 | lm loss: 5.8E+00 |", False),  # says what comes after
+    ],
+)
+def test_counts_to_its_end(last: bytes, through: bool) -> None:
+    series = Series("train.log")
+    found = read_step(last)
+    assert found is not None
+    series.add(*found, 1 << 8, 1, last, lambda text: None)
+    assert series.through is through
+    assert not Series("empty.log").through

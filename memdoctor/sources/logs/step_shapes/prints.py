@@ -12,9 +12,10 @@ from memdoctor.sources.logs.step_shapes.numbers import Step, number
 DEEPSPEED = lazy(rb"\bstep=(\d+), skipped=(\d+), lr=\[([^\],]*)")
 SHORT_GATES = (b" train_time:", b" trl:")
 
-# Words before "loss" that make it another one than that which is trained on; of a policy it lies around 0 and says nothing.
+# Words before "loss" that make it another one than that which is trained on; of a policy it lies around 0 and says nothing. Looked for once
+# "loss" was found: elsewhere it would cost more than all the rest.
 _TRAINED = b"".join(
-    rb"(?<!%s )" % word
+    rb"(?<!%s loss)" % word
     for word in b"val valid validation eval test best lowest min aux balancing actor critic policy value entropy unsupervised".split()
 )
 _PIPELINE = lazy(rb"\bsteps: {1,16}(\d+) loss: {1,16}(\S+)(?:.{0,200}?iter time \(s\): {1,16}(\S+) samples/sec: {1,16}(\S+))?")
@@ -22,8 +23,9 @@ _DICT = lazy(rb"\{(?:['\"][\w/.-]+['\"]: [^{}]*)?['\"](?:train[_/]|running_)?los
 _PAIR = lazy(rb"['\"]([\w/.()-]+)['\"]: {1,16}['\"]? {0,16}([-+\w.]+)")
 _PRINT = lazy(
     rb"(?<!validate )\b(?:iter(?:ation)?|(?:global[_ ]?|train[_ ]?|optimizer[_ ]?)?steps?)\b[ :=#\[]{0,16}(\d+)(?:\s*/\s*(\d+))?\b.{0,120}?"
+    rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss"
     + _TRAINED
-    + rb"\b(?:reduced_)?(?:train(?:ing)?[_/ ]?|lm[_ ])?loss(?: train)?\b['\"]?"
+    + rb"(?: train)?\b['\"]?"
     + extras.GAP
     + extras.NUMBER
     + rb"\b(?!\s*scal)",
@@ -32,14 +34,11 @@ _PRINT = lazy(
 _EPOCH = lazy(rb"\b[Ee]poch\b[ :=#\[]{0,16}(\d{1,7})\b")
 _COUNTED = lazy(  # "[145/400] loss=2.31", which no word names; not the "[3/10]" of an epoch
     rb"(?:^|[-|\]0-9] )\[ {0,16}(\d+)/ {0,16}\d+\].{0,120}?"
-    + _TRAINED
-    + rb"\b(?:train(?:ing)?[_/ ]?|lm[_ ])?loss['\"]?[=:] {0,16}"
-    + extras.NUMBER
-    + rb"\b(?!\s*scal)",
+    rb"\b(?:train(?:ing)?[_/ ]?|lm[_ ])?loss" + _TRAINED + rb"['\"]?[=:] {0,16}" + extras.NUMBER + rb"\b(?!\s*scal)",
     re.I,
 )
 _NAMED_AFTER = lazy(  # "loss = 2.31, step = 400"
-    _TRAINED + rb"\b(?:train(?:ing)?[_/ ]?|lm[_ ])?loss['\"]? ?[=:] {0,16}" + extras.NUMBER + rb"\b(?!\s*scal)"
+    rb"\b(?:train(?:ing)?[_/ ]?|lm[_ ])?loss" + _TRAINED + rb"['\"]? ?[=:] {0,16}" + extras.NUMBER + rb"\b(?!\s*scal)"
     rb".{0,250}?\b(?:(?:global_?|train_)?steps?|num_updates|iter(?:ation)?)['\"]? ?[=:] ?(\d{1,15})\b",
     re.I,
 )
@@ -134,6 +133,8 @@ def read_print(raw: bytes) -> Step | None:
 
 def read_named_after(raw: bytes) -> Step | None:
     """``loss = 2.31, step = 400``: the iteration stands behind the loss."""
+    if b"tep=" not in raw and b"tep = " not in raw and b"tep: " not in raw and b"num_updates" not in raw and b"iter" not in raw:
+        return None
     match = _NAMED_AFTER.search(raw)
     if match is None:
         return None
