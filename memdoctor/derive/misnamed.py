@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memdoctor.model import Fact, FileRead
 
 
-def misnamed(facts: Sequence[Fact], files: Sequence[FileRead]) -> Mapping[int, int | None]:
-    """By number of file, where the rank of its name is not that of its lines: the rank that it is of, None where it is of several."""
+def misnamed(facts: Sequence[Fact], files: Sequence[FileRead]) -> set[int]:
+    """The numbers of files whose lines are of several ranks, or of another than the name says."""
     named = {file.number: file for file in files if file.rank is not None}
     labels: dict[int, set[int]] = defaultdict(set)
     others: dict[int, set[int]] = defaultdict(set)
@@ -28,15 +28,11 @@ def misnamed(facts: Sequence[Fact], files: Sequence[FileRead]) -> Mapping[int, i
             of_rank, local = fact.fields.get("of_rank"), fact.fields.get("local")
             if of_rank not in (None, file.rank) or (local or 0) > 0:
                 several.add(file.number)
-    result: dict[int, int | None] = {}
+    result: set[int] = set()
     for number, file in named.items():
         found = others[number] | (file.ranks - {file.rank} if file.ranks else set())
-        if len(labels[number]) > 1 or number in several or len(found) > 1:
-            result[number] = None
-        elif found:
-            (rank,) = found
-            by_word = "rank" in file.path.rpartition("/")[2].lower() and rank > (file.rank or 0)
-            result[number] = rank if by_word else None
+        if len(labels[number]) > 1 or number in several or found:
+            result.add(number)
     return result
 
 

@@ -48,10 +48,16 @@ class Nodes:
         self._by_file: dict[tuple[int, int], set[int]] = defaultdict(set)
         self._within: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # ranks within groups, mostly that of all ranks
         hosts = {_short(file.host) for file in files.values() if file.host is not None}
-        locals_: set[int] = set()
-        units: dict[str, set[int]] = defaultdict(set)  # where local ranks were printed: numbers of files
-        labels: set[str] = set()
-        most, nodes, world = -1, 1, 0
+        tasks: set[str] = set()
+        for file in files.values():
+            for machine in file.machines:
+                (tasks if machine.startswith("task ") else hosts).add(_short(machine))
+        locals_ = {file.local_rank for file in files.values() if file.local_rank is not None}
+        units: dict[str, dict[str, set[int]]] = {"names": {}, "labels": {}, "launchers": {}}  # where local ranks are told: numbers of files
+        most, nodes, world = -1, max((file.nodes for file in files.values()), default=1), 0
+        for file in files.values():
+            if file.local_rank is not None:
+                units["names"].setdefault(_unit_of(file), set()).add(file.number)
         for fact in facts:
             fields = fact.fields
             if fact.kind in ("run.world", "nccl.setup"):
@@ -61,17 +67,17 @@ class Nodes:
             rank, local = rank_told(fact), local_of(fact)
             if rank is not None:
                 most = max(most, rank)
+            node = self.of(fact)
+            kind, _, name = node.partition(":")
+            if kind == "task":
+                tasks.add(f"task {name}")
+            elif kind == "host" and (local is not None or _labelled(fact)):
+                hosts.add(name)
             if local is None or fact.kind == "run.start":
                 continue
             locals_.add(local)
-            node = self.of(fact)
-            kind, _, name = node.partition(":")
-            if kind == "host":
-                hosts.add(name)
-            elif kind == "task":
-                labels.add(name)
-            else:
-                units[name].add(fact.seq >> 44)
+            if kind == "unit" and name not in units["names"]:
+                units["launchers" if fact.kind == "process.exit" else "labels"].setdefault(name, set()).add(fact.seq >> 44)
             if rank is not None:
                 self._exact[node][local].add(rank)
                 self._by_file[fact.seq >> 44, local].add(rank)
@@ -80,18 +86,15 @@ class Nodes:
                 self._exact[node][local].add(within)
             elif within is not None and pg is None:
                 self._within[node][local].add(within)
-        for file in files.values():
-            if file.local_rank is not None and file.unit:
-                units[file.unit].add(file.number)
-                locals_.add(file.local_rank)
-        self._apart = len(units) + len(labels) > 1
+        self._apart = len({name for told in units.values() for name in told}) + len(tasks) > 1
         size = max([GPUS, *(local + 1 for local in locals_)])
         self._world = world or None
         self.several = (
             nodes > 1
             or len(hosts) > 1
-            or len(labels) > 1
-            or _beside(units, files)
+            or len(tasks) > 1
+            or bool(tasks - {"task 0"})
+            or any(_beside(told, files) for told in units.values())
             or max(most + 1, world) > size
             or any(rank != local for node in self._exact.values() for local, ranks in node.items() for rank in ranks)
             or any(rank > local for node in self._within.values() for local, ranks in node.items() for rank in ranks)
@@ -108,8 +111,8 @@ class Nodes:
         if task[:1] == "n" and task[1:].isdecimal():
             return f"task:{task[1:]}"
         file = self._files.get(fact.seq >> 44)
-        if file is not None and file.unit and file.local_rank is not None:
-            return f"unit:{file.unit}"
+        if file is not None and file.local_rank is not None:
+            return f"unit:{_unit_of(file)}"
         return f"unit:{_unit(fact.origin.path or '')}"
 
     def rank(self, fact: Fact, local: int) -> int | None:
@@ -123,7 +126,8 @@ class Nodes:
         base = self._bases.get(node)
         if base is not None and (self._world is None or base + local < self._world):
             return base + local
-        if not node.startswith("host:"):
+        file = self._files.get(fact.seq >> 44)
+        if not node.startswith("host:") or (file is not None and file.host == fact.host):  # a file's name may call the node otherwise
             told = self._by_file.get((fact.seq >> 44, local)) or set()
             if not told and not self._apart:
                 told = {rank for ranks in self._exact.values() for rank in ranks.get(local, ())}
@@ -159,6 +163,17 @@ class Nodes:
 def _short(host: str) -> str:
     host = host.lower()
     return host if _ADDRESS.fullmatch(host) else host.partition(".")[0]
+
+
+def _labelled(fact: Fact) -> bool:
+    """True where a label puts the host before the line."""
+    stream = fact.fields.get("stream") or ""
+    return fact.host is not None and stream.partition("/")[0] == fact.host
+
+
+def _unit_of(file: FileRead) -> str:
+    """The files beside which the local rank that the name tells is unique, where one node is all there is."""
+    return file.unit or file.path.rpartition("/")[0] + "/"
 
 
 def _unit(path: str) -> str:

@@ -24,11 +24,10 @@ class Places:
         self._parts = any(_in_a_part(fact) for fact in facts)
         self._whole = _whole_job(facts)
         self._files = {file.number: file for file in files}
-        self._renamed = misnamed(facts, files)
+        self._unnamed = misnamed(facts, files)
         self.nodes = Nodes(facts, self._files, self._told)
         if self.nodes.several:
-            local = {file.number: None for file in files if file.unit and file.rank is not None and file.rank == file.local_rank}
-            self._renamed = {**local, **self._renamed}
+            self._unnamed |= {file.number for file in files if file.unit and file.rank is not None and file.rank == file.local_rank}
         self._tasks = tasks_are_ranks(facts)
         for fact in facts:
             rank = self._told(fact)
@@ -62,12 +61,12 @@ class Places:
     def _own(self, fact: Fact) -> int | None:
         """The rank of the line or of the file's name, where that is not a number of something else."""
         number = fact.seq >> 44
-        if fact.rank is None or number not in self._renamed:
+        if fact.rank is None or number not in self._unnamed:
             return fact.rank
         file = self._files[number]
         if fact.rank != file.rank or says(fact.origin.excerpt, fact.rank):
             return fact.rank
-        return self._renamed[number]
+        return None
 
     def _counts(self, fact: Fact) -> bool:
         """False where ``of_rank`` of a place is a rank within a part of the job."""
@@ -92,7 +91,7 @@ class Places:
         known = None if local is None else self.nodes.rank(fact, local)
         if known is not None:
             return known
-        if fields.get("file_rank") is not None and (fact.seq >> 44) not in self._renamed:
+        if fields.get("file_rank") is not None and (fact.seq >> 44) not in self._unnamed:
             return int(fields["file_rank"])
         if self._tasks and isinstance(fields.get("task"), (str, int)) and str(fields["task"]).isdecimal():
             return int(fields["task"])
@@ -117,12 +116,10 @@ class Places:
         return None if rank is None else self._hosts.get(rank)
 
     def file_of(self, file: FileRead) -> FileRead:
-        """``file`` with the rank whose log it is."""
-        if file.number not in self._renamed:
-            return file
-        rank = self._renamed[file.number]
-        others = file.ranks - {file.rank}
-        return replace(file, rank=rank, ranks=others if rank is None else others | {rank})
+        """``file`` without the rank of its name where it is none."""
+        if file.number in self._unnamed:
+            return replace(file, rank=None, ranks=file.ranks - {file.rank})
+        return file
 
 
 def _pid_of(fact: Fact) -> int | None:
@@ -157,7 +154,7 @@ def place(facts: Sequence[Fact], files: Sequence[FileRead]) -> list[Fact]:
 
 
 def placed(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[list[Fact], list[FileRead]]:
-    """As ``place``, and the files with the ranks whose logs they are."""
+    """As ``place``, and the files without the ranks of their names that are none."""
     facts = give_to_workers(facts)
     places = Places(facts, files)
     result = []

@@ -58,7 +58,8 @@ _DEPTH = 4  # folders above a file whose names are looked at
 @record
 class Told:
     """What a name tells. ``unit`` is the set of files among which a local rank is unique: one node's. ``above`` is how many folders above the
-    file the one stands whose name tells the rank (0: the file's own), None where none does."""
+    file the one stands whose name tells the rank (0: the file's own), None where none does.
+    ``nodes`` is how many units the names in its folder show."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -68,6 +69,7 @@ class Told:
     group: str = ""
     unit: str = ""
     above: int | None = None
+    nodes: int = 1
 
 
 def tell(paths: Sequence[str], beside: Mapping[str, Iterable[str]]) -> list[Told]:
@@ -79,7 +81,7 @@ def tell(paths: Sequence[str], beside: Mapping[str, Iterable[str]]) -> list[Told
     folders = {folder: _Folder(folder, own, set(beside.get(folder, ()))) for folder, own in names.items()}
     told = side_by_side(paths, [_tell(path, folders[os.path.dirname(path)]) for path in paths])
     units = {one.unit for one in told if one.unit}
-    if len(units) == 1:
+    if len(units) == 1 and all(one.nodes == 1 for one in told):
         told = [replace(one, rank=one.local_rank) if one.unit and one.rank is None else one for one in told]
     return told
 
@@ -215,7 +217,7 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
         if match["whose"] is None:
             counted = folder.counted(name)
             if counted is not None and counted[0] == "node" and counted[1].start() == match.start("number"):
-                return Told(local_rank=int(match["number"]), group=folder.pattern(match, "number"), unit=_unit(folder, match, "number"))
+                return Told(local_rank=int(match["number"]), group=folder.pattern(match, "number"), unit=_unit(folder, match, "number"), nodes=2)
             return Told(rank=int(match["number"]), local_rank=known, group=folder.pattern(match, "number"), above=0)
     if local is not None:
         dense = any(run.start() == local.start("number") and first == 0 for run, first in folder.runs(name))
@@ -261,7 +263,8 @@ def _by_family(name: str, folder: _Folder) -> Told:
         return Told(attempt=attempt)
     match, word = ranks[0]
     if word in _LOCAL:
-        return Told(local_rank=int(match[0]), attempt=attempt, group=folder.pattern(match), unit=_unit(folder, match))
+        nodes = 2 if counted is not None and counted[0] == "node" else 1
+        return Told(local_rank=int(match[0]), attempt=attempt, group=folder.pattern(match), unit=_unit(folder, match), nodes=nodes)
     return Told(rank=int(match[0]), attempt=attempt, group=folder.pattern(match), above=0)
 
 

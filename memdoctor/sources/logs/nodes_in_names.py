@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Counted = Literal["all", "node"]
 DEPTH = 4  # folders above a file that may be called after its rank
+JOBS = 1_000  # a greater number is no node's, where it is not the end of a word as in nid001234
 _NUMBER = lazy(r"\d+", re.ASCII)
 _WORD = lazy(r"([A-Za-z]+)[-_.=]?$")
 _FOLDER = lazy(r"(?i)(?:(?:task|proc|process|gpu)[-_]?)?(\d{1,6})", re.ASCII)
@@ -49,7 +50,7 @@ def grids(names: Iterable[str], others: Container[str]) -> dict[str, tuple[Count
         told: tuple[Counted, int] | None = None
         if len(ranks) == 1 and any(1 < len({row[column] for row in rows}) < len(rows) for column in varying):
             told = ("all", ranks[0])
-        elif not ranks:
+        elif not ranks and not any(_counts_runs(group[0], rows, column) for column in varying):
             locals_ = [column for column in counting if _runs_in_each(rows, column)]
             told = ("node", locals_[0]) if len(locals_) == 1 else None
         if told is not None:
@@ -61,6 +62,12 @@ def _word(name: str, column: int) -> str:
     match = list(_NUMBER.finditer(name))[column]
     word = _WORD.search(name, 0, match.start())
     return "" if word is None else word[1].lower()
+
+
+def _counts_runs(name: str, rows: Sequence[tuple[int, ...]], column: int) -> bool:
+    """True for the numbers of jobs, and for what a word such as "run" counts."""
+    at = list(_NUMBER.finditer(name))[column].start()
+    return _RUN.fullmatch(_word(name, column)) is not None or (max(row[column] for row in rows) >= JOBS and not name[:at][-1:].isalpha())
 
 
 def _runs(numbers: Sequence[int]) -> bool:

@@ -100,6 +100,8 @@ class LogReader:
             local_rank=file.local_rank,
             host=file.host,
             unit=file.unit,
+            nodes=file.nodes,
+            machines=frozenset(scan.machines),
         )
         return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read, scan.met)
 
