@@ -40,12 +40,16 @@ def of_all(pg: str | None, desc: str | None) -> bool:
 
 
 class Nodes:
-    """``rank_told`` yields the rank that a fact itself tells, one of the whole job; ``files`` by number."""
+    """``rank_told`` yields the rank that a fact itself tells, one of the whole job; ``files`` by number.
+
+    ``several``: there are more nodes than one. ``in_parts``: watchdogs of several processes say the same rank, so one within a part of the job.
+    """
 
     def __init__(self, facts: Sequence[Fact], files: Mapping[int, FileRead], rank_told: Callable[[Fact], int | None]) -> None:
         self._files = files
         self._exact: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         self._by_file: dict[tuple[int, int], set[int]] = defaultdict(set)
+        self._bases_of: dict[int, set[int]] = defaultdict(set)  # by file: of more than one node's ranks the local ones tell nothing
         self._within: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # ranks within groups, mostly that of all ranks
         hosts = {_short(file.host) for file in files.values() if file.host is not None}
         tasks: set[str] = set()
@@ -81,6 +85,7 @@ class Nodes:
             if rank is not None:
                 self._exact[node][local].add(rank)
                 self._by_file[fact.seq >> 44, local].add(rank)
+                self._bases_of[fact.seq >> 44].add(rank - local)
             within, pg, desc = group_rank(fact)
             if within is not None and of_all(pg, desc):
                 self._exact[node][local].add(within)
@@ -99,17 +104,23 @@ class Nodes:
             or any(rank != local for node in self._exact.values() for local, ranks in node.items() for rank in ranks)
             or any(rank > local for node in self._within.values() for local, ranks in node.items() for rank in ranks)
         )
+        claims: dict[int, int] = defaultdict(int)
+        for told in self._within.values():
+            for ranks in told.values():
+                for rank in ranks:
+                    claims[rank] += 1
+        self.in_parts = any(count > 1 for count in claims.values())
         self._bases = self._find_bases()
 
     def of(self, fact: Fact) -> str:
-        """The node that the fact is about: by its host, by the task of srun that is a node, else by the file."""
-        host = fact.fields.get("on_host") or fact.host
-        if host is not None:
-            return f"host:{_short(host)}"
+        """The node that the fact is about: by the task of srun that is a node, by its host, else by the file."""
         stream = fact.fields.get("stream") or ""
         task = stream.partition("/")[0]
         if task[:1] == "n" and task[1:].isdecimal():
             return f"task:{task[1:]}"
+        host = fact.fields.get("on_host") or fact.host
+        if host is not None:
+            return f"host:{_short(host)}"
         file = self._files.get(fact.seq >> 44)
         if file is not None and file.local_rank is not None:
             return f"unit:{_unit_of(file)}"
@@ -127,9 +138,10 @@ class Nodes:
         if base is not None and (self._world is None or base + local < self._world):
             return base + local
         file = self._files.get(fact.seq >> 44)
-        if not node.startswith("host:") or (file is not None and file.host == fact.host):  # a file's name may call the node otherwise
-            told = self._by_file.get((fact.seq >> 44, local)) or set()
-            if not told and not self._apart:
+        if node.startswith("unit:") or (file is not None and file.host is not None and file.host == fact.host):  # by the name of a file
+            number = fact.seq >> 44
+            told = set() if len(self._bases_of.get(number, ())) > 1 else self._by_file.get((number, local)) or set()
+            if not told and not self._apart and len(self._bases_of.get(number, ())) < 2:
                 told = {rank for ranks in self._exact.values() for rank in ranks.get(local, ())}
             if told:
                 return next(iter(told)) if len(told) == 1 else None

@@ -95,7 +95,7 @@ class Places:
             return int(fields["file_rank"])
         if self._tasks and isinstance(fields.get("task"), (str, int)) and str(fields["task"]).isdecimal():
             return int(fields["task"])
-        if within is not None and pg is None and not self._parts:
+        if within is not None and pg is None and not self._parts and not self.nodes.in_parts:
             return int(within)  # of a group that the line does not name: mostly that of all ranks
         return None
 

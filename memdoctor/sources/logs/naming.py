@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 
 from memdoctor.lazy import lazy
 from memdoctor.records import record
-from memdoctor.sources.logs.nodes_in_names import Counted, grids, side_by_side
+from memdoctor.sources.logs.nodes_in_names import Counted, grids, host_before, side_by_side
 
 _TREE = lazy(
     r"(?P<root>.*)/attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:(?:filtered_)?std(?:out|err)(?:\.log)?|error\.json)(?:\.\w+)?$",
@@ -201,7 +201,7 @@ def _tell(path: str, folder: _Folder) -> Told:
         stream = "error" if name.startswith("error.json") else stream
         return Told(None, int(tree["local"]), host, int(tree["attempt"]) + 1, stream, shown(tree["root"]), tree["root"])
     told = _by_word(name, folder) or folder.above or _by_family(name, folder)
-    return told if host is None and stream is None else replace(told, host=host, stream=stream)
+    return told if host is None and stream is None else replace(told, host=host or told.host, stream=stream)
 
 
 def _by_word(name: str, folder: _Folder) -> Told | None:
@@ -263,8 +263,12 @@ def _by_family(name: str, folder: _Folder) -> Told:
         return Told(attempt=attempt)
     match, word = ranks[0]
     if word in _LOCAL:
-        nodes = 2 if counted is not None and counted[0] == "node" else 1
-        return Told(local_rank=int(match[0]), attempt=attempt, group=folder.pattern(match), unit=_unit(folder, match), nodes=nodes)
+        several = counted is not None and counted[0] == "node"
+        host = host_before(match) if several else None
+        unit = _unit(folder, match)
+        return Told(
+            local_rank=int(match[0]), host=host, attempt=attempt, group=folder.pattern(match), unit=unit, nodes=2 if several else 1
+        )
     return Told(rank=int(match[0]), attempt=attempt, group=folder.pattern(match), above=0)
 
 

@@ -52,7 +52,7 @@ def grids(names: Iterable[str], others: Container[str]) -> dict[str, tuple[Count
             told = ("all", ranks[0])
         elif not ranks and not any(_counts_runs(group[0], rows, column) for column in varying):
             locals_ = [column for column in counting if _runs_in_each(rows, column)]
-            told = ("node", locals_[0]) if len(locals_) == 1 else None
+            told = ("node", locals_[-1]) if locals_ else None  # first the node, then its processes
         if told is not None:
             found.update(dict.fromkeys(group, told))
     return found
@@ -81,6 +81,12 @@ def _runs_in_each(rows: Sequence[tuple[int, ...]], column: int) -> bool:
     for row in rows:
         nodes[row[:column] + row[column + 1 :]].append(row[column])
     return len(nodes) > 1 and all(map(_runs, nodes.values()))
+
+
+def host_before(match: re.Match[str]) -> str | None:
+    """The host that a name such as ``gpu-07.3.log`` begins with, before the local rank."""
+    name = match.string[: match.start()].rstrip("-_.")
+    return name if name[-1:].isdigit() and _HOST.fullmatch(name) and not _RUN.fullmatch(name) else None
 
 
 def side_by_side(paths: Sequence[str], told: Sequence[Told]) -> list[Told]:
