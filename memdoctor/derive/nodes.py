@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from memdoctor.lazy import lazy
 from memdoctor.model import Fact, FileRead
@@ -50,7 +51,7 @@ class Nodes:
         self._exact: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         self._by_file: dict[tuple[int, int], set[int]] = defaultdict(set)
         self._bases_of: dict[int, set[int]] = defaultdict(set)  # by file: of more than one node's ranks the local ones tell nothing
-        self._within: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # ranks within groups, mostly that of all ranks
+        self._within: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # ranks in groups, mostly that of all
         hosts = {_short(file.host) for file in files.values() if file.host is not None}
         tasks: set[str] = set()
         for file in files.values():
@@ -58,7 +59,7 @@ class Nodes:
                 (tasks if machine.startswith("task ") else hosts).add(_short(machine))
         locals_ = {file.local_rank for file in files.values() if file.local_rank is not None}
         units: dict[str, dict[str, set[int]]] = {"names": {}, "labels": {}, "launchers": {}}  # where local ranks are told: numbers of files
-        most, nodes, world = -1, max((file.nodes for file in files.values()), default=1), 0
+        most, nodes, world, least = -1, max((file.nodes for file in files.values()), default=1), 0, 0
         for file in files.values():
             if file.local_rank is not None:
                 units["names"].setdefault(_unit_of(file), set()).add(file.number)
@@ -66,6 +67,8 @@ class Nodes:
             fields = fact.fields
             if fact.kind in ("run.world", "nccl.setup"):
                 nodes = max(nodes, fields.get("nodes") or 1)
+            if fact.kind in ("run.world", "rank.place", "nccl.setup"):
+                least = max(least, fields.get("world_size") or 0)
             if fact.kind == "run.world":
                 world = max(world, fields.get("world_size") or 0)
             rank, local = rank_told(fact), local_of(fact)
@@ -100,7 +103,7 @@ class Nodes:
             or len(tasks) > 1
             or bool(tasks - {"task 0"})
             or any(_beside(told, files) for told in units.values())
-            or max(most + 1, world) > size
+            or max(most + 1, least) > size
             or any(rank != local for node in self._exact.values() for local, ranks in node.items() for rank in ranks)
             or any(rank > local for node in self._within.values() for local, ranks in node.items() for rank in ranks)
         )
@@ -212,4 +215,4 @@ def _beside(units: Mapping[str, set[int]], files: Mapping[int, FileRead]) -> boo
     if len(spans) < len(units):
         return True
     spans.sort()
-    return any(after[0] <= before[1] for before, after in zip(spans, spans[1:], strict=False))
+    return any(after[0] <= before[1] for before, after in pairwise(spans))

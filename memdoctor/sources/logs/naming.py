@@ -217,7 +217,9 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
         if match["whose"] is None:
             counted = folder.counted(name)
             if counted is not None and counted[0] == "node" and counted[1].start() == match.start("number"):
-                return Told(local_rank=int(match["number"]), group=folder.pattern(match, "number"), unit=_unit(folder, match, "number"), nodes=2)
+                return Told(
+                    local_rank=int(match["number"]), group=folder.pattern(match, "number"), unit=_unit(folder, match, "number"), nodes=2
+                )
             return Told(rank=int(match["number"]), local_rank=known, group=folder.pattern(match, "number"), above=0)
     if local is not None:
         dense = any(run.start() == local.start("number") and first == 0 for run, first in folder.runs(name))
@@ -266,9 +268,7 @@ def _by_family(name: str, folder: _Folder) -> Told:
         several = counted is not None and counted[0] == "node"
         host = host_before(match) if several else None
         unit = _unit(folder, match)
-        return Told(
-            local_rank=int(match[0]), host=host, attempt=attempt, group=folder.pattern(match), unit=unit, nodes=2 if several else 1
-        )
+        return Told(local_rank=int(match[0]), host=host, attempt=attempt, group=folder.pattern(match), unit=unit, nodes=2 if several else 1)
     return Told(rank=int(match[0]), attempt=attempt, group=folder.pattern(match), above=0)
 
 

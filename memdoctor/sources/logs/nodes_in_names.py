@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -153,7 +152,7 @@ def _nodes(split: Sequence[Sequence[str]], told: Sequence[Told]) -> list[Told]:
         if len(folders) < 2:
             continue
         above = [folder.split("/") for folder in folders]
-        same = len(os.path.commonprefix(above))  # type: ignore[type-var]  # it compares anything
+        same = next((at for at, parts in enumerate(zip(*above, strict=False)) if len(set(parts)) > 1), min(map(len, above)))
         names = [parts[same] if len(parts) > same else "" for parts in above]
         if any(_RUN.fullmatch(name) for name in names):
             continue
