@@ -239,6 +239,7 @@ KINDS: Mapping[str, Kind] = {
         {"type": "str", "message": "str", "says": "str", "complete": "bool", "file": "str", "function": "str", "source": "str", "chained": "bool", "root": "bool", "logged": "bool"},
     ),
     "error.line": Kind("A line that looks like an error and that no signal knows.", {"text": "str"}),
+    "last.words": Kind("What a job said last before it failed, where nothing in it looks like an error.", {"said": "str"}),
     "native.crash": Kind("A process died in native code.", {"name": "str", "signal": "str", "message": "str"}),
     # --- memory ---------------------------------------------------------------------------------------------------
     "cuda.oom": Kind(

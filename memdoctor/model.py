@@ -348,13 +348,18 @@ class LogFacts:
 
 @record
 class StepMark:
-    """A step line, as a sign of progress: where it stands in the reading order, and when (epoch seconds) where it tells."""
+    """A step line, as a sign of progress: where it stands in the reading order, and when (epoch seconds) where it tells.
+
+    ``since``: the seq at which the part of the file begins that holds it, where files were joined. ``zoned``: its time has a zone.
+    """
 
     seq: int
     path: str
     rank: int | None
     iteration: int
     epoch: float | None
+    since: int = 0
+    zoned: bool = False
 
 
 class Marks(tuple[StepMark, ...]):

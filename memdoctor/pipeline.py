@@ -18,6 +18,7 @@ from memdoctor.records import record
 from memdoctor.resources import rules_path
 from memdoctor.shelf import Late
 from memdoctor.sources.logs.collect import read_logs
+from memdoctor.sources.logs.last_words import last_words
 from memdoctor.sources.logs.quoting import with_lines
 from memdoctor.sources.logs.workers import Workers
 
@@ -71,7 +72,7 @@ def diagnose_logs(
     skips = (*logs.skips, *dumps.skips, *story.skips)
     judged = judge(
         base.rules,
-        with_lines(story.facts, logs.files),
+        (*with_lines(story.facts, logs.files), *last_words(story.facts, logs.files)),
         counts=story.counts,
         versions=story.run.versions,
         frameworks=story.run.frameworks,

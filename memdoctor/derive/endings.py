@@ -193,5 +193,5 @@ def _progress_after(fact: Fact, steps: Marks) -> bool:
         if fact.time is not None and step.epoch is not None:
             later += step.epoch > fact.time.epoch
         elif step.seq >> 44 == fact.seq >> 44:
-            later += step.seq > fact.seq
+            later += step.seq > fact.seq >= step.since
     return later >= 2

@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from memdoctor.lazy import lazy
 from memdoctor.model import FileRead, StepMark
 
 HEAD, TAIL, BETWEEN = 50, 50, 300  # step marks kept of an attempt: its first, its last, and about so many in between
 FEW = 8  # where there are very many logs
 NEAR = 50  # lines before the first of an attempt in which what stands beside it may be
+LOOK = 96  # bytes of a step line in which its time is
+_STAMP = lazy(rb"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?")
 BARS = 0.8  # share of lines with a progress bar before them from which on its count is the iteration
 
 
@@ -25,6 +28,7 @@ class Steps:
         self.shape: str = self.series.main if shape is None else shape
         self.table = self.series.tables[self.shape]
         self._columns: dict[str, Sequence[Any]] = {}
+        self.since = 0  # the seq at which the part of the file begins that holds them, where files were joined
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -101,7 +105,7 @@ class Steps:
             return []
         first, last = self.line(0), self.line(len(self) - 1)
         return [
-            StepMark(self.series.seq(line), self.file.path, rank, iteration, None)
+            StepMark(self.series.seq(line), self.file.path, rank, iteration, None, self.since)
             for rank, latest in self.series.own.items()
             for line, iteration in latest
             if first <= line <= last
@@ -116,11 +120,25 @@ class Steps:
         elif count > HEAD + TAIL:
             stride = max(1, (count - HEAD - TAIL) // BETWEEN)
             chosen = sorted({*range(HEAD), *range(0, count, stride), *range(count - TAIL, count)})
-        path, seq = self.file.path, self.series.seq
+        path, seq, since, zoned = self.file.path, self.series.seq, self.since, self.zoned
         return [
-            StepMark(seq(int(lines[row])), path, rank, int(iterations[row]), None if math.isnan(epochs[row]) else float(epochs[row]))
+            StepMark(
+                seq(int(lines[row])),
+                path,
+                rank,
+                int(iterations[row]),
+                None if math.isnan(epochs[row]) else float(epochs[row]),
+                since,
+                zoned,
+            )
             for row in chosen
         ]
+
+    @property
+    def zoned(self) -> bool:
+        """True where the times of the lines have a zone."""
+        stamp = next((found for raw in self.series.kept.values() if (found := _STAMP.search(raw, 0, LOOK)) is not None), None)
+        return stamp is not None and stamp[1] is not None
 
     def iterations(self) -> tuple[int, int]:
         column = self.column("iteration")

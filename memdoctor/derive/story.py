@@ -8,11 +8,12 @@ from dataclasses import replace
 from memdoctor.derive.attempts import Key, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
+from memdoctor.derive.joined import begin_of_steps
 from memdoctor.derive.numerics import numerics
 from memdoctor.derive.placement import placed, ranks_seen
 from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
-from memdoctor.derive.steps import steps_of
+from memdoctor.derive.steps import Steps, steps_of
 from memdoctor.model import AttemptInfo, Ended, Fact, FileRead, LogFacts, Marks, Origin, Run, Skip, StepMark, Timeline
 from memdoctor.records import record
 
@@ -52,6 +53,7 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         own = [fact for fact in facts if fact.attempt == attempt]
         parts = steps.get(attempt, [])
         few = len(parts) > EACH
+        _find_joined(own, parts)
         marks = Marks(
             sorted(
                 (mark for part in parts for mark in (*part.marks(part.file.rank, few=few), *part.own_marks())), key=lambda mark: mark.seq
@@ -84,6 +86,16 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
         broken.append(Skip("series over time", f"failed: {series.failed}"))
     run = describe(facts, files, steps, infos[-1].status, attempts, len(ranks_seen(facts, files)))
     return Story(tuple(everything), counts, run, Timeline(tuple(infos)), series.rows, tuple(broken))
+
+
+def _find_joined(own: Sequence[Fact], parts: Sequence[Steps]) -> None:
+    """Note of step lines where the part of a joined file begins that holds them. A file of one rank has but one part."""
+    shared = {part.file.number: part for part in parts if part.file.rank is None and len(part.file.ranks) > 1}
+    by_file: dict[int, list[Fact]] = {}
+    for fact in own if shared else ():
+        by_file.setdefault(fact.seq >> 44, []).append(fact)
+    for number, part in shared.items():
+        part.since = begin_of_steps(by_file.get(number, ()), part.seq(0), part.seq(len(part) - 1))
 
 
 def _place(fact: Fact) -> tuple[int, int]:

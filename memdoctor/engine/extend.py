@@ -18,7 +18,7 @@ from memdoctor.errors import RuleError
 from memdoctor.model import Signal
 
 # Kinds that code makes, too: no list of signals holds all their names.
-DERIVED = ("run.ended", "progress", "series.numerics", "exception", "error.line", "gpu.state")
+DERIVED = ("run.ended", "progress", "series.numerics", "exception", "error.line", "last.words", "gpu.state")
 
 
 def extend(base: Base, folder: Path, *, thorough: bool) -> Base:

@@ -54,8 +54,8 @@ def _grows(marks: Iterable[StepMark]) -> bool:
 def _follows(mark: StepMark, fact: Fact) -> bool:
     """True where the step line is certainly later than the fact: further down in its file, or later by more than the skew of clocks."""
     stamp = fact.time or fact.after
-    clocked = stamp is not None and mark.epoch is not None and not has_zone(stamp)  # a step line's own time has no zone
-    if mark.path == fact.origin.path:
+    clocked = stamp is not None and mark.epoch is not None and has_zone(stamp) is mark.zoned
+    if mark.path == fact.origin.path and fact.seq >= mark.since:
         # Files that were joined one after the other keep no common order; then the times speak against it.
         return mark.seq > fact.seq and not (
             clocked and stamp is not None and mark.epoch is not None and mark.epoch < stamp.epoch - ONE_FILE

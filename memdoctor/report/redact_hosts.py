@@ -16,6 +16,8 @@ _SURE = tuple(
         rf"(?:^|[\s|]){_HOST}:\d+:\d+ (?:\[\w+\] |NCCL )",
         rf"^(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|\d{{4}}-\d\d-\d\dT\S+) {_HOST} [\w./-]+(?:\[\d+\])?:",
         rf"srun: error: {_HOST}: ",
+        rf"\bnfs: server {_HOST} (?:not responding|OK)",
+        rf"\bNodeName={_HOST}",
         rf"MASTER_ADDR[\"']?\s?[=:]\s?[\"']?{_HOST}",
     )
 )

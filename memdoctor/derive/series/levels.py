@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from memdoctor.derive.series.robust import best_hinge, best_kink, blocks, median, noise_on_slope, running_median
+from memdoctor.derive.series.robust import best_hinge, best_kink, blocks, median, noise, noise_on_slope, running_median
 from memdoctor.records import record
 
+SLOPE = 12  # values that tell a slope from noise
 MOST = 6_000  # values looked at one by one; more are first reduced to medians of blocks
 CERTAIN = 8.0  # standard deviations of a running median that noise alone does not reach, its lowest of many against the end
 FALLING = 0.05  # of the rise that the level fell before it, from which on the fall counts
@@ -56,7 +57,9 @@ def rise_to_the_end(times: Sequence[float], values: Sequence[float], *, ratio: f
     after = median(coarse[-last:])
     low = min(range(count - last), key=smooth.__getitem__)
     base = smooth[low]
-    error = MEDIAN_ERROR * noise_on_slope(coarse[: max(low, count // 2)]) / math.sqrt(min(width, last))
+    # What had fallen for long has its noise around the slope; of few values, the steps themselves may be nothing else.
+    usual = noise_on_slope(coarse[:low]) if low > count // 3 and low >= SLOPE else noise(coarse[: max(low, count // 2)])
+    error = MEDIAN_ERROR * usual / math.sqrt(min(width, last))
     rise = after - base
     if base <= 0 or rise < ratio * base or rise < CERTAIN * error:
         return None

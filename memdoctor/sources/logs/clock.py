@@ -9,6 +9,8 @@ from memdoctor.sources.logs.stamps import DAY, Moment, build, read_moment, with_
 
 HALF_YEAR = 183 * DAY
 SLACK = 2 * DAY  # zones and clocks that are off
+BEGINNING = 600  # seconds of the day below which a time without a date may be one since the start ...
+APART = 3_600.0  # ... where it lies so far from the moment before it
 
 
 class Clock:
@@ -16,15 +18,17 @@ class Clock:
 
     What a stamp leaves out is chosen so that it lies nearest to the stamp before it: Jan 1 after Dec 31 is in the next year, and a late
     Dec 31 after that still in the old one. The first stamp without a year gets ``year``; where that is None, the year that puts it last before
-    ``not_after`` (epoch seconds, say the time of the file's last change; else now). A time without a date is None until a date was seen.
+    ``not_after`` (epoch seconds, say the time of the file's last change; else now). A time without a date is None until a date was seen; and for
+    good where the first one, a few minutes past midnight, is hours from the moment before it: the log counts the time since its start.
     """
 
-    __slots__ = ("_last", "_not_after", "_year")
+    __slots__ = ("_last", "_not_after", "_of_day", "_year")
 
     def __init__(self, year: int | None = None, not_after: float | None = None) -> None:
         self._year = year
         self._not_after = not_after
         self._last: float | None = None
+        self._of_day: bool | None = None  # whether times without a date are times of day, once that is known
 
     @property
     def year(self) -> int | None:
@@ -75,7 +79,11 @@ class Clock:
     def _on_day(self, moment: Moment) -> Stamp | None:
         if self._last is None:
             return None
-        today = self._last // DAY
-        nearest = min((today - 1, today, today + 1), key=lambda day: abs(day * DAY + moment[3] - (self._last or 0.0)))
+        today, last = self._last // DAY, self._last
+        nearest = min((today - 1, today, today + 1), key=lambda day: abs(day * DAY + moment[3] - last))
+        if self._of_day is None:
+            self._of_day = moment[3] >= BEGINNING or abs(nearest * DAY + moment[3] - last) < APART
+        if not self._of_day:
+            return None
         whole = time.gmtime(nearest * DAY)
         return build(moment, whole.tm_year, whole.tm_mon, whole.tm_mday)

@@ -9,6 +9,7 @@ file and line, or the head of a traceback behind it) that nobody writes it into 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from memdoctor.lazy import lazy
@@ -58,8 +59,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.A)
 
 
-def split_glued(raw: str) -> list[str]:
-    """The lines that ``raw`` was glued of: mostly ``[raw]``. Joined they are ``raw``."""
+def split_glued(raw: str, end_of: Callable[[str], int] = prefix_end) -> list[str]:
+    """The lines that ``raw`` was glued of: mostly ``[raw]``. Joined they are ``raw``. ``end_of`` a line tells where its message begins."""
     message = -1  # where the message of the first piece begins; found out when it matters
     places: list[tuple[int, bool]] = []
     for glue in _ALL if raw.find("[", 1) > 0 else _OTHERS:
@@ -68,7 +69,7 @@ def split_glued(raw: str) -> list[str]:
             if raw.find(gate, 1 if message < 0 else message + 1) < 0:
                 continue
             if message < 0:
-                message = _message(raw)
+                message = _message(raw, end_of)
             places.extend((match.start(), glue is _IN_CODE) for match in _compiled(pattern).finditer(raw, message + 1))
             break
     pieces: list[str] = []
@@ -85,9 +86,9 @@ def split_glued(raw: str) -> list[str]:
     return pieces
 
 
-def _message(raw: str) -> int:
+def _message(raw: str, end_of: Callable[[str], int]) -> int:
     """Where the message of ``raw`` begins, also behind a prefix that only a sample could vouch for."""
-    end = prefix_end(raw)
+    end = end_of(raw)
     like = _PREFIX_LIKE.match(raw, end)
     if like is not None:
         further = prefix_end(raw, like.end())

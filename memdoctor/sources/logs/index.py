@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from memdoctor import catalog
 from memdoctor.model import Signal, signal_head
 from memdoctor.records import record
 from memdoctor.shelf import Shelf
 from memdoctor.sources.logs import nccl_gates, steps
+from memdoctor.sources.logs.blocks import read_line
 from memdoctor.sources.logs.choosing import GrowingMatcher, sparing
 from memdoctor.sources.logs.matcher import Gate, Matcher
 from memdoctor.sources.logs.sampling import NUMBERS, Gates
@@ -123,6 +125,14 @@ class SignalIndex:
             if len(self._cache) < 100_000:
                 self._cache[gates] = known
         return known
+
+    def found_in(self, text: str) -> Iterator[tuple[Signal, dict[str, Any]]]:
+        """The signals that match ``text``, one line without its prefixes, and what they find in it."""
+        for _, _, gates in self.matcher.hits(text.encode("utf-8", "replace") + b"\n"):
+            for signal in self.opened(gates).signals:
+                fields = read_line(signal, text) if all(part in text for part in signal.has) else None
+                if fields is not None:
+                    yield signal, fields
 
 
 def _weight(sampled: set[Gate], only_step: bool) -> float:

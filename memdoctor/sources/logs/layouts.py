@@ -11,7 +11,9 @@ from memdoctor.sources.logs.step_shapes import megatron, prints
 from memdoctor.sources.logs.step_shapes.numbers import number
 
 STAMP = lazy(rb"(\d{4}-\d\d-\d\d[ T_]\d\d:\d\d):(\d\d(?:[.,]\d{1,9}+)?+)")  # up to the minute, and the second with all of its digits
-STAMP_WITHIN = 64  # bytes of a line in which its stamp stands
+ZONE = lazy(rb" ?([+-])(\d\d):?(\d\d)(?!\d)")  # what may stand behind it
+STAMP_WITHIN = 64  # bytes of a line in which its stamp stands; or, behind what a system's log and a container put there, in
+STAMP_FAR = 128
 CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever change from one line to the next
 
 
@@ -19,13 +21,15 @@ CONSTANT = ("scale", "skipped", "nan", "batch")  # columns that hardly ever chan
 class Layout:
     """``pattern`` matches a whole line; ``lines`` finds in many lines, each with its ``\\n``, one after the other, those that it does not match
     with nothing captured. ``groups`` names what they capture: "minute", "second" and columns, "iteration" the first of them (the last group
-    has no name and is empty); ``fixed`` are the columns whose value is part of the pattern."""
+    has no name and is empty); ``fixed`` are the columns whose value is part of the pattern, and ``offset`` are the seconds that its zone is
+    ahead of UTC."""
 
     shape: str
     pattern: re.Pattern[bytes]
     lines: re.Pattern[bytes]
     groups: Sequence[str]
     fixed: Mapping[str, float]
+    offset: int = 0
 
 
 def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
@@ -33,12 +37,15 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
     if shape not in ("megatron", "deepspeed"):
         return None
     pattern, groups, at = b"", list[str](), 0
-    stamp = STAMP.search(raw, 0, STAMP_WITHIN)
+    stamp, offset = STAMP.search(raw, 0, STAMP_WITHIN) or STAMP.search(raw, 0, STAMP_FAR), 0
     # Whatever stands before the numbers counts by its length alone, but for a stamp: the first one counts.
     if stamp is None:
-        pattern = _undated(STAMP_WITHIN - len("2025-01-01 10:00:00") + 1)
+        pattern = _undated(STAMP_FAR - len("2025-01-01 10:00:00") + 1)
     else:
         pattern, groups, at = _undated(stamp.start()) + b".{%d}" % stamp.start() + STAMP.pattern, ["minute", "second"], stamp.end()
+        zone = ZONE.match(raw, at)
+        if zone is not None:
+            pattern, at, offset = pattern + re.escape(zone[0]), zone.end(), seconds_of(zone)
     fixed: dict[str, float] = {}
     if shape == "megatron":
         head = megatron.HEAD.search(raw, at)
@@ -54,7 +61,13 @@ def layout(shape: str, raw: bytes, *, fixing: bool) -> Layout | None:
         rest = rb"step=(\d{1,15}), skipped=(\d{1,15}), lr=\[([^\],\n]*).*"
     whole = pattern + b".{%d}" % (head.start() - at) + rest
     whole += b"()"  # so that there are always several groups, and findall yields tuples
-    return Layout(shape, re.compile(whole), re.compile(whole + rb"\n|[^\n]*\n"), [*groups, "iteration", *columns], fixed)
+    return Layout(shape, re.compile(whole), re.compile(whole + rb"\n|[^\n]*\n"), [*groups, "iteration", *columns], fixed, offset)
+
+
+def seconds_of(zone: re.Match[bytes]) -> int:
+    """How far a zone is ahead of UTC."""
+    seconds = int(zone[2]) * 3600 + int(zone[3]) * 60
+    return seconds if zone[1] == b"+" else -seconds
 
 
 def _undated(size: int) -> bytes:

@@ -79,6 +79,8 @@ def _compiled(pattern: str) -> Callable[[str], re.Match[str] | None]:
 
 def _narrow(family: Family, matches: list[re.Match[str]]) -> Family | None:
     groups = matches[0].re.groupindex
+    if family.stamp:
+        return family
     if "role" in groups:
         roles = {match["role"] for match in matches}
         if len(roles) > 1 and (family.name == "role_tee" or len(roles) > len(matches) / 3):

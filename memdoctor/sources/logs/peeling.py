@@ -29,7 +29,7 @@ class CompiledFamily:
             return None
         pattern = re.compile(self.family.pattern, re.A)
         self.groups = tuple((name.rstrip("0123456789"), index) for name, index in pattern.groupindex.items())
-        names = {"process": ("host", "pid"), "rankn": ("rank",)}.get(self.tag, (self.tag,))
+        names = {"process": ("host", "pid"), "rankn": ("rank",), "host": ("host", "place")}.get(self.tag, (self.tag,))
         self.named = tuple(index for name, index in sorted(self.groups) if name in names)
         self.match = pattern.match
         return pattern.match(raw, position)

@@ -21,6 +21,8 @@ BACK = 8_192  # bytes looked back for a stamp or for the frames of a lone except
 END = 512  # bytes at the end of one of many logs in which its last moment is looked for
 LINES = 80  # looked back for frames
 _IN_BOX = lazy(rb":\d{1,9} in ")  # in each frame that rich draws
+_LOUD = ("ERROR", "CRITICAL")
+FOLLOWING = 20  # lines behind one that are looked at at once
 SOURCE = 8  # lines of one statement below its frame
 
 
@@ -56,6 +58,11 @@ class Place:
         missing = BACK - self.start
         return self.data[self.start - BACK : self.start] if missing <= 0 else self._before[-missing:] + self.data[: self.start]
 
+    def following(self) -> list[str]:
+        """Some of the lines behind the segment."""
+        begin = self.data.find(b"\n", self.start) + 1
+        return self.data[begin : begin + BACK].decode("utf-8", "replace").split("\n")[:-1][:FOLLOWING] if begin else []
+
     def stamp_at_end(self, within: int) -> Stamp | None:
         """The last stamp in the last ``within`` bytes of what was read."""
         self.start = len(self.data)
@@ -74,6 +81,28 @@ class Place:
                 self._stamp = here - len(before) + found[0], found[1]
             self._searched = here
         return self._stamp[1] if self._stamp is not None and here - self._stamp[0] <= BACK else None
+
+    def introduce(self, line: Line) -> None:
+        """Give ``line``, with which a traceback begins, the moment and the rank of the record of an error that it goes on with: what a logger
+        prints below the header of a message has none of its own."""
+        if line.time is not None or line.level is not None:
+            return
+        above = next((above for above in islice(self._lines_before(self.before(), line.stream), 2) if above.text.strip()), None)
+        if above is not None and above.level in _LOUD and above.time is not None:
+            line.time = above.time
+            line.rank = above.rank if line.rank is None else line.rank
+
+    def goes_on_bare(self, line: Line) -> bool:
+        """Whether the frames of the traceback that begins with ``line`` lack the tag that it has: it is one record of several lines."""
+        if not line.stream:
+            return False
+        following = self.following()
+        if not following or 'File "' not in following[0]:
+            return False
+        from memdoctor.sources.logs.tracebacks.shapes import FRAME
+
+        below = self.prefixes.strip(following[0])
+        return not below.stream and FRAME.match(below.text) is not None
 
     def frames_before(self, line: Line) -> tuple[Frame, ...]:
         """The frames that stand just before ``line`` in its stream, as they do before an exception line whose head is missing."""

@@ -265,6 +265,8 @@ def _ended(data: bytes) -> bytes | None:
 
 def _is_log(data: bytes) -> bool:
     """True for a log that is not packed, of one byte a sign, and not in CRI form; False may be wrong. What is no log, sorting out has shown."""
+    if data.startswith((b"==> ", b"\n==> ")):  # several logs in one
+        return False
     return data[0] < FIRST_WIDE and packing(data[:MAGIC]) is None and not formats.begins(data) and data.find(b" std", 0, LOOK_CRI) < 0
 
 

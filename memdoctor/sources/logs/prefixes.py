@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.clock import Clock
 from memdoctor.sources.logs.learning import recognise
 from memdoctor.sources.logs.lines import Line
+from memdoctor.sources.logs.margins import hides, recognise_margin
 from memdoctor.sources.logs.peeling import PLAIN, Found, Table, walk
 from memdoctor.sources.logs.prefix_table import FAMILIES, NCCL, Family
 from memdoctor.sources.logs.stamps import find_with_year, read_moment
@@ -26,8 +27,16 @@ _LEVELS = {
     **dict.fromkeys(("I", "SUCCESS", "NOTICE", "VERSION"), "INFO"),
     **dict.fromkeys(("W", "WARN"), "WARNING"),
     **dict.fromkeys(("E", "EXCEPTION", "ABORT"), "ERROR"),
-    **dict.fromkeys(("F", "C", "FATAL"), "CRITICAL"),
+    **dict.fromkeys(("F", "C", "FATAL", "critical"), "CRITICAL"),
+    "debug": "DEBUG",
+    "info": "INFO",
+    "warning": "WARNING",
+    "error": "ERROR",
+    "exception": "ERROR",
 }
+MARGINS = 4  # of one log
+MEETINGS = 64  # lines of one log in which an unknown one is looked for
+TRACEBACK = 6  # lines of one that are enough to see that each has a label
 _TORCHRUN = ("torch/distributed/run.py", "torch.distributed.run", "torch.distributed.launcher")  # one of them per node
 _DATED = lazy(r"\D?\d{4}-\d\d-\d\d[ T]")
 _MEMORY = lazy(r"\[Rank (\d{1,7})\] \(.{1,80}?\) memory \(MB\)|rank=(\d{1,7}) time \(ms\)", re.A)
@@ -49,6 +58,11 @@ class Prefixes:
         self._table = PLAIN
         self._tasks_are_nodes = False
         self.machines: set[str] = set()  # that labels of the first lines name
+        self._taken: dict[str, Family] = {}
+        self._margins: tuple[Family, ...] = ()
+        self._sample: Sequence[str] = ()
+        self._meetings = MEETINGS
+        self.curious = True  # whether ``meet`` is to be told
 
     @property
     def year(self) -> int | None:
@@ -61,6 +75,7 @@ class Prefixes:
         ``later`` are lines from further on, which are asked where the first ones teach no prefix.
         """
         lines = [raw for raw in sample if raw.strip()]
+        self._sample = lines
         walked, taught = self._recognise(lines)
         if not taught:
             labelled = [raw for raw in later if raw.strip()]
@@ -76,18 +91,46 @@ class Prefixes:
             self._clock.read(text)
         return {rank for rank in ranks if rank is not None}
 
+    def _arrange(self) -> None:
+        # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right. Margins when nothing else is there.
+        self._table = Table((*self._taken.values(), *FAMILIES, *self._margins))
+
+    def meet(self, raw: str, near: Callable[[], Sequence[str]]) -> None:
+        """``raw`` has a tag or a traceback behind its first character: learn what stands before it, where that is a margin. ``near``: the lines
+        that follow. Asked only so often in a log: mostly it is one of the known prefixes."""
+        self._meetings -= 1
+        self.curious = self._meetings > 0
+        rest = raw[self.end(raw) :]
+        if not hides(rest) or len(self._margins) >= MARGINS:
+            return
+        lines = [rest, *(line[self.end(line) :] for line in near() if line.strip())]
+        # The launcher, whose lines have no label, may have filled the sample: those of a traceback have one each.
+        label = recognise(lines[:TRACEBACK], frozenset(self._taken), numbers=True)
+        if label is not None:
+            self._taken[label.name] = label
+            self._arrange()
+            return
+        family = recognise_margin([line[self.end(line) :] for line in self._sample], lines)
+        if family is not None:
+            self._margins += (family,)
+            self._arrange()
+
     def _recognise(self, lines: Sequence[str], *, numbers: bool = False) -> tuple[list[tuple[str, int, Found | None]], bool]:
-        """Learn the ambiguous prefixes of ``lines``, and walk through these; True where there are such."""
+        """Learn the ambiguous prefixes of ``lines``, and margins; and walk through these. True where there are ambiguous ones."""
         walked = self._walk(lines)
-        taken: dict[str, Family] = {}
-        for _ in range(3):
+        taken = self._taken = {}
+        self._margins = ()
+        for _ in range(4):
             rests = [raw[end:] if found is None or not found.header else "" for raw, end, found in walked]
             family = recognise(rests, frozenset(taken), numbers=numbers)
+            if family is not None:
+                taken[family.name] = family
+            elif len(self._margins) < MARGINS:
+                family = recognise_margin([raw[end:] for raw, end, _ in walked])
+                self._margins += () if family is None else (family,)
             if family is None:
                 break
-            taken[family.name] = family
-            # Learnt ones first: "[3] " must not be looked for after what it contains, and they are known to be right.
-            self._table = Table((*taken.values(), *FAMILIES))
+            self._arrange()
             walked = self._walk(lines)
         return walked, bool(taken)
 
@@ -102,7 +145,8 @@ class Prefixes:
         return [(raw, *walk(raw, 0, self._table)) for raw in lines]
 
     def _set_clock(self, walked: Sequence[tuple[str, int, Found | None]]) -> Clock:
-        """A clock that knows the year: from a dated prefix, else from a date in the text (of a build, perhaps) that the hint bears out."""
+        """A clock that knows the year: from a dated prefix, else from a date in the text that the hint bears out (it may be
+        of a build) or that is all of a line."""
         year, not_after = self._hints
         clock = Clock(year, not_after)
         for _, _, found in walked:
@@ -113,7 +157,7 @@ class Prefixes:
         hint = time.gmtime(not_after).tm_year if year is None and not_after is not None else year
         for raw, _, _ in walked:
             stamp = find_with_year(raw)
-            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint)):
+            if stamp is not None and (hint is None or int(stamp.iso[:4]) in (hint - 1, hint) or read_moment(raw.strip()) is not None):
                 clock.set(stamp)
                 return clock
         return clock
@@ -125,6 +169,10 @@ class Prefixes:
             if peek is not None:
                 return int(peek[1] or peek[2])
         return rank
+
+    def end(self, raw: str) -> int:
+        """Where the message of ``raw`` begins."""
+        return walk(raw, 0, self._table)[0]
 
     def strip(self, raw: str) -> Line:
         """``raw`` without its prefixes. Never raises; ``text`` is always a suffix of ``raw``."""

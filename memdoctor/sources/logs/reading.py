@@ -8,6 +8,7 @@ from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
@@ -82,13 +83,21 @@ class Reader:
         self.skip = Skip(self.file.path, reason)
 
 
+def _wrapping(data: bytes) -> Unwrapper | None:
+    if data.startswith((b"==> ", b"\n==> ")):
+        from memdoctor.sources.logs.followed import follower  # few logs begin so
+
+        return follower(data) or unwrapper(data)
+    return unwrapper(data) or unfolder(data)
+
+
 def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
     """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
     wrapping: Unwrapper | None = None
     decided = False
     for data, part in pieces:
         if not decided:
-            wrapping, decided = (None if part else unwrapper(data)), True
+            wrapping, decided = (None if part else _wrapping(data)), True
         if wrapping is None:
             yield data, part
             continue

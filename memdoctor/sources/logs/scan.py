@@ -59,7 +59,7 @@ class FileScan:
         self._beginning = Beginning(file, logs)
         self._place = Place(self._beginning, BACK if logs <= MANY else SHORT)
         self._maker = FactMaker(file, number, store)
-        self._streams = Streams(number, self._place, self._maker)
+        self._streams = Streams(number, self._place, self._maker, index)
         self._segments = SegmentReader(self._place, self._streams, self._maker, self.ranks)
         self._steps = StepReader(self.series, self._maker.seq(0, 0), known)
         self._sampling = Sampling(index.sampling(logs), logs, brief=brief)
@@ -223,7 +223,7 @@ class FileScan:
         """Read what is looked for only beside what was just found in ``chunk``."""
         data, place = chunk.data, Place(self._beginning)
         place.enter(chunk)
-        streams = Streams(self._number, place, self._maker)
+        streams = Streams(self._number, place, self._maker, self._index)
         segments = SegmentReader(place, streams, self._maker, self.ranks)
         counted = 0
         for start, end, gates in self._index.matcher.hits(data, self._index.others):

@@ -10,6 +10,7 @@ from memdoctor.sources.logs.index import Opened
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.looks import kernels, looks_like_an_error, only_speaks_of
 from memdoctor.sources.logs.making import STARTS, FactMaker, Found
+from memdoctor.sources.logs.margins import hides
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.streams import OpenTraceback, Streams
 
@@ -29,9 +30,12 @@ class SegmentReader:
         if not window and self._known:
             self._known.clear()
         text = raw.decode("utf-8", "replace")
-        for number, piece in enumerate(split_glued(text)):
+        prefixes = self._place.prefixes
+        if prefixes.curious and hides(text):
+            prefixes.meet(text, self._place.following)
+        for number, piece in enumerate(split_glued(text, prefixes.end)):
             self._place.part = number
-            line = self._place.prefixes.strip(piece)
+            line = prefixes.strip(piece)
             if line.rank is not None:
                 self.ranks.add(line.rank)
             traceback = self._streams.feed_traceback(line, piece, opened.traceback)

@@ -2,8 +2,8 @@
 
 Read are ISO 8601 and its kin (``2024-05-01T10:00:00Z``, ``2024-05-01 10:00:00,123``, ``2026-11-29_13:09:27``, ``2024/05/01 10:00:00``),
 glog (``E1023 02:44:30.941975491``; the month may lack its zero: ``E321``), syslog (``Oct 01 13:00:00``), ctime (``Tue Oct  1 13:00:00 2024``),
-``01/02/2024 10:00:00`` (month first, unless it cannot be a month), ``05/01 10:00:00``, ``10:00:00`` and epoch numbers. A kernel's seconds since boot
-are no moment.
+``01/02/2024 10:00:00`` (month first, unless it cannot be a month), ``05/01 10:00:00``, ``10:00:00`` and epoch numbers; rarer forms are those of
+odd_stamps.py. A kernel's seconds since boot are no moment.
 Nonsense such as month 13 yields None, never an error.
 """
 
@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from memdoctor.lazy import lazy
 from memdoctor.model import Stamp
+from memdoctor.sources.logs.odd_stamps import ODD, read_odd
 
 DAY = 86_400.0
 _MONTHS = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
@@ -24,7 +25,7 @@ _MONTHS = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun J
 # Building blocks, also of the prefixes: each matches one written form and has no groups.
 FRACTION = r"(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d{FRACTION}(?:Z| UTC| ?[+-]\d\d:?\d\d(?!\d))?"
-SLASHED = rf"\d\d/\d\d/\d{{4}} \d\d:\d\d:\d\d{FRACTION}"
+SLASHED = rf"\d\d/\d\d/\d{{4}} \d\d:\d\d:\d\d{FRACTION}(?: [AP]M\b)?"
 SHORT = rf"\d\d[-/]\d\d \d\d:\d\d:\d\d{FRACTION}"
 CLOCK = rf"\d\d:\d\d:\d\d{FRACTION}"
 _MONTH = rf"(?:{'|'.join(_MONTHS)})"
@@ -40,7 +41,7 @@ _SYSLOG = lazy(rf"({_MONTH}) ([ \d]\d) (?:(\d{{4}}) )?(\d\d):(\d\d):(\d\d)(?:[.,
 _CTIME = lazy(rf"[A-Z][a-z]{{2}} ({_MONTH}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?: ([A-Z]{{3,4}}))? (\d{{4}})", re.A)
 _GLOG = lazy(r"[VDIWECF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})", re.A)
 _EPOCH = lazy(r"(\d{10})(?:\.(\d{1,9}))?|(\d{10})(\d{3}|\d{6}|\d{9})", re.A)
-_ANYWHERE = lazy(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
+_ANYWHERE = lazy(rf"(?<![\w.:/-])(?:{ISO}|{SLASHED}|{CTIME}|{ODD}|{SYSLOG}|{GLOG})(?![\d:])", re.A)
 _BEGINS = lazy(r"[ \[]{0,4}(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?=\]|\|| [^-+U\d])", re.A)
 _OF_DAY = lazy(r"\d\d:\d\d:\d\d", re.A)  # a part of all of these
 _TIME = lazy(rb"[0-9]:[0-9]{2}:[0-9]")  # likewise
@@ -185,6 +186,16 @@ def _midnight(year: int, month: int, day: int) -> float | None:
 
 def read_moment(text: str) -> Moment | None:
     """What ``text`` says, before a missing year or date is filled in. Hours above 23, minutes above 59, zones above 14 h: None."""
+    moment = _read_usual(text)
+    if moment is not None:
+        return moment
+    odd = read_odd(text)
+    if odd is None or _zone(odd[7] or None) is None:
+        return None
+    return _moment(*odd)
+
+
+def _read_usual(text: str) -> Moment | None:
     second, third = text[1:2], text[2:3]
     if second.isdigit() and text[4:5] in ("-", "/"):
         match = _ISO.fullmatch(text)

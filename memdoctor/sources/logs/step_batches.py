@@ -208,6 +208,8 @@ def numbers_of(known: Layout, rows: Sequence[_Texts], minutes_of: Minutes) -> tu
     texts = dict(zip(known.groups, zip(*rows, strict=True), strict=False))  # the last group of some rows names nothing
     minutes, seconds = texts.pop("minute", ()), texts.pop("second", ())
     epochs = _epochs(minutes_of, minutes, seconds) if minutes else [NAN] * len(rows)
+    if known.offset:
+        epochs = [epoch - known.offset for epoch in epochs]
     columns = {name: _numbers(name, column) for name, column in texts.items()}
     if megatron.SECONDS in columns:
         columns["ms"] = [1000 * value for value in columns.pop(megatron.SECONDS)]

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from memdoctor.lazy import lazy
+from memdoctor.sources.logs.layouts import STAMP_FAR, ZONE, seconds_of
 from memdoctor.sources.logs.matcher import Gate
 from memdoctor.sources.logs.packed import Packed
+from memdoctor.sources.logs.stamps import find_with_year
 from memdoctor.sources.logs.step_shapes import bars, beside, blocks, dashes, megatron, mllog, pairs, prints
 from memdoctor.sources.logs.step_shapes.numbers import NAN, Step
 from memdoctor.sources.logs.table import Table
@@ -247,9 +249,10 @@ class Series:
 
     def time(self, raw: bytes, parse: Callable[[str], float | None]) -> float:
         """Epoch seconds of the stamp that a line begins with; NaN where it has none."""
-        match = _STAMP.search(raw, 0, 64)
+        match = _STAMP.search(raw, 0, 64) or _STAMP.search(raw, 0, STAMP_FAR)
         if match is None:
-            return NAN
+            odd = find_with_year(raw[:STAMP_FAR].decode("utf-8", "replace"))
+            return NAN if odd is None else odd.epoch
         minute = match[1] + b" " + match[2]
         start = self._minutes.get(minute)
         if start is None:
@@ -258,7 +261,8 @@ class Series:
                 return NAN
             self._minutes.clear() if len(self._minutes) > 64 else None
             self._minutes[minute] = start
-        return start + float(match[3].replace(b",", b"."))
+        zone = ZONE.match(raw, match.end())
+        return start + float(match[3].replace(b",", b".")) - (0 if zone is None else seconds_of(zone))
 
     def text(self, line: int) -> str:
         """The line with this number as read, '' where it was not kept."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memdoctor.model import Signal, Stamp
 from memdoctor.records import entity
 from memdoctor.sources.logs.blocks import Block
+from memdoctor.sources.logs.index import SignalIndex
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.making import MESSAGE, FactMaker, Found
 from memdoctor.sources.logs.place import Place
@@ -23,6 +24,9 @@ IDLE_RAISED = 16  # ... and for each traceback that is open, once the exception 
 EVERY = 8  # segments from one look for silent ones to the next
 
 
+Pending = tuple[Signal, dict[str, Any], int, Line, str]  # what a signal found, on which line of the file, and that line
+
+
 @entity
 class OpenTraceback:
     """A traceback, and what signals found on its lines: facts once it is known which exception the lines belong to."""
@@ -35,7 +39,7 @@ class OpenTraceback:
     headless: bool = False  # its head was cut off: the frames were found by looking back
     logged: bool = False  # told at a level at which nothing ends
     ignored: bool = False  # Python says that it ignored it
-    pending: list[tuple[Signal, dict[str, Any], int, Line, str]] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)
     raws: dict[int, str] = field(default_factory=dict)
 
 
@@ -51,8 +55,8 @@ class OpenBlock:
 class Streams:
     """Reads what is open in the streams of file ``number``. ``open`` is true while there is anything."""
 
-    def __init__(self, number: int, place: Place, maker: FactMaker) -> None:
-        self._number, self._place, self._maker = number, place, maker
+    def __init__(self, number: int, place: Place, maker: FactMaker, index: SignalIndex) -> None:
+        self._number, self._place, self._maker, self._index = number, place, maker, index
         self._tracebacks: dict[str, OpenTraceback] = {}
         self._blocks: dict[str, OpenBlock] = {}
         self._ignored: dict[str, int] = {}  # stream -> line that says that Python ignores what comes next
@@ -67,6 +71,9 @@ class Streams:
                 return current if current.reader.took else None
             self._end_traceback(stream)
         if gate and _starts(line.text):
+            self._place.introduce(line)
+            if "" not in self._tracebacks and self._place.goes_on_bare(line):
+                stream = line.stream = ""
             current = self._open(line)
             current.ignored = self._place.line - self._ignored.get(stream, -IGNORED) <= IGNORED
             if self._takes(current, line, raw):
@@ -174,6 +181,10 @@ class Streams:
             site, owner = locate(raised.frames, raised.type, raised.message)
             context = {**done.context, "site": site, "owner": owner, "caller": caller_of(raised.frames) or None}
             raw = done.raws.get(raised.line, f"{raised.type}: {raised.message}")
+            if raised.begins:
+                done.pending = [entry for entry in done.pending if not raised.line <= entry[2] <= raised.last_line] + self._unwrapped(
+                    done, raised
+                )
             event = chain if raised.chained else f"{self._number}:{raised.line}:{stream}"
             fields: dict[str, Any] = {"complete": raised.complete and not done.headless, "chained": raised.chained, "root": raised.root}
             if done.logged or ignored:
@@ -185,9 +196,20 @@ class Streams:
             self._maker.make("exception", fields, Found(done.line, raw, raised.line, 0, event, context, done.after))
             for signal, found, number, line, text in () if ignored else done.pending:
                 if raised.line <= number <= raised.last_line:
+                    line.time = done.line.time if line.time is None else line.time
+                    line.rank = done.line.rank if line.rank is None else line.rank
                     known = {**context, "exception": bare_name(raised.type)}
                     where = Found(line, text, number, 0, event, known, done.after)
                     self._maker.make(signal.fact, _with_following(signal, found, raised, number), where)
+
+    def _unwrapped(self, done: OpenTraceback, raised: RawException) -> list[Pending]:
+        """What signals find in the lines of a message that was wrapped, each as one line again."""
+        lines = f"{raised.type}: {raised.message}".split("\n")
+        found: list[Pending] = []
+        for text, number in zip(lines, raised.begins, strict=False):
+            line = Line(text, done.line.rank, done.line.local_rank, done.line.host, done.line.pid, done.line.time, stream=done.line.stream)
+            found += [(signal, fields, number, line, done.raws.get(number, text)) for signal, fields in self._index.found_in(text)]
+        return found
 
     def _cut_off(self, done: OpenTraceback, raised: RawException) -> None:
         """The log ends within a traceback: which exception it is nobody knows."""
@@ -224,7 +246,8 @@ def _with_following(signal: Signal, found: dict[str, Any], raised: RawException,
     """The fields of a fact on line ``number`` of an exception's message, with what the following lines of the message add."""
     block = Block(signal, {**signal.set, **found})
     if signal.block:
-        for text in raised.message.split("\n")[number - raised.line + 1 :]:
+        after = sum(begins <= number for begins in raised.begins) if raised.begins else number - raised.line + 1
+        for text in raised.message.split("\n")[after:]:
             if not block.feed(text):
                 break
     return block.result()

@@ -167,3 +167,9 @@ def test_spikes_among_very_many_values() -> None:
     for place in (7_000, 21_000):
         values[place : place + 3] = [6.0, 5.0, 4.0]
     assert [found.place for found in spikes(values)] == [7_000, 21_000]
+
+
+def test_a_few_steps_that_rise_evenly_prove_nothing() -> None:
+    """The differences between them are all that is known of their noise."""
+    losses = [2.0 + step / 10 for step in range(1, 9)]
+    assert rise_to_the_end(list(range(8)), losses, ratio=1.2) is None

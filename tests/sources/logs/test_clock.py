@@ -44,6 +44,17 @@ def test_time_alone_takes_the_nearest_day() -> None:
     ]  # fmt: skip
 
 
+def test_times_since_the_start_are_of_no_day() -> None:
+    clock = Clock()
+    assert read(clock, "2026-03-14 02:48:05", "00:00:00", "00:00:06", "02:50:00") == ["2026-03-14T02:48:05", None, None, None]
+    assert read(clock, "2026-03-14 02:51:05") == ["2026-03-14T02:51:05"]
+
+
+def test_times_of_day_just_after_midnight_and_in_another_zone_are() -> None:
+    assert read(Clock(), "2026-03-14 00:01:05", "00:01:06")[1] == "2026-03-14T00:01:06"
+    assert read(Clock(), "2026-03-14 12:48:05", "04:48:06", "00:00:30")[1:] == ["2026-03-14T04:48:06", "2026-03-14T00:00:30"]
+
+
 def test_not_after_chooses_the_last_year_that_fits() -> None:
     january = parse_stamp("2025-01-02 03:00:00", year=None)
     assert january is not None

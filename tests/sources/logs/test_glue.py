@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memdoctor.sources.logs.glue import split_glued
+from memdoctor.sources.logs.prefixes import Prefixes
 
 CUT = [
     "ProcessGroup init complete¦[rank1] RuntimeError: Connection reset by peer",
@@ -116,6 +117,14 @@ def test_cut(marked: str) -> None:
 @pytest.mark.parametrize("raw", WHOLE)
 def test_whole(raw: str) -> None:
     assert split_glued(raw) == [raw]
+
+
+def test_a_tag_behind_a_prefix_that_was_learnt_is_no_glue() -> None:
+    prefixes = Prefixes()
+    raw = "<14>1 2026-03-14T02:48:41Z n2 train 4005 - - [2026-03-14 02:48:41] [Rank 5] [rank5]: Traceback (most recent call last):"
+    assert len(split_glued(raw)) > 1
+    prefixes.learn([raw, raw.replace("5", "3"), raw.replace("Traceback", "x")])
+    assert split_glued(raw, prefixes.end) == [raw]
 
 
 def test_number_of_pieces_is_bounded() -> None:

@@ -261,3 +261,30 @@ def test_ranks_that_belong_to_the_message() -> None:
     assert stripped(sample, text).text == text
     listing = ["rank=1 a", "rank=2 b", "rank=3 c", "rank=4 d"]
     assert stripped(listing, listing[0]).text == listing[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "rank"),
+    [
+        ("rank {}: x", 5), ("Rank {}: x", 5), ("[rank_{}] x", 5), ("[rank {}/8] x", 5), ("[R{}] x", 5), ("2026-03-14 14:48:05 | rank={} | x", 5),
+        ("2026-03-14 14:48:05 (rank {}) x", 5),
+    ],
+)  # fmt: skip
+def test_words_for_the_rank(form: str, rank: int) -> None:
+    sample = [form.format(number) for number in (0, 3, 1, 2, 7)]
+    assert (stripped(sample, form.format(rank)).text, stripped(sample, form.format(rank)).rank) == ("x", rank)
+
+
+@pytest.mark.parametrize("form", ["{} x", "{}.447 x", "[{}.447] x", "{}447 x"])
+def test_seconds_since_1970(form: str) -> None:
+    line = stripped([form.format(1_773_499_685 + number) for number in range(5)], form.format(1_773_499_690))
+    assert line.text == "x"
+    assert line.time is not None
+    assert line.time.iso[:19] == "2026-03-14T14:48:10"
+
+
+def test_a_bare_time_of_day() -> None:
+    line = stripped(["Sat Mar 14 23:59:50 2026", "23:59:57 a", "23:59:58 b", "00:00:01 c", "00:00:02 d"], "00:00:03 x")
+    assert line.text == "x"
+    assert line.time is not None
+    assert line.time.iso == "2026-03-15T00:00:03"

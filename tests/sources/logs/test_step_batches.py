@@ -151,3 +151,13 @@ def test_a_damaged_field_teaches_nothing_of_the_whole_ones() -> None:
     assert damaged != whole[0]
     lines = [damaged, *whole[1:], damaged, *whole]
     assert rows(in_bulk(lines)) == rows(one_by_one(lines))
+
+
+def test_a_stamp_with_a_zone_and_one_far_behind_other_prefixes() -> None:
+    zoned = [megatron(number, stamp=f"2026-03-14T03:48:{number:02d}.447+01:00 stderr F") for number in range(1, 9)]
+    far = [megatron(number, stamp=f"{'x' * 60} [2026-03-14 02:48:{number:02d}.447]") for number in range(1, 9)]
+    named = [megatron(number, stamp=f"03/14/2026 02:48:{number:02d} AM") for number in range(1, 9)]
+    for lines in (zoned, far):
+        assert rows(in_bulk(lines)) == rows(one_by_one(lines))
+    epochs = [in_bulk(lines).tables["megatron"].epoch[0] for lines in (zoned, far)] + [one_by_one(named).tables["megatron"].epoch[0]]
+    assert [round(epoch, 3) for epoch in epochs] == [1_773_456_481.447, 1_773_456_481.447, 1_773_456_481.0]

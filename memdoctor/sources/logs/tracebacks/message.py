@@ -12,6 +12,7 @@ import re
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.tracebacks.raised import Draft
 from memdoctor.sources.logs.tracebacks.shapes import bare_name, lone_exception
+from memdoctor.sources.logs.tracebacks.wrapping import Wrapping
 
 MAX_LINES = 40  # lines of a message, C++ frames apart
 MAX_NATIVE = 150  # C++ frames
@@ -61,13 +62,13 @@ _VALIDATION = lazy(r"^(\d{1,4}) validation errors? for ")
 class Message:
     """Reads the lines after an exception line into ``draft``. ``base``: the traceback's own indentation, in characters.
 
-    ``width``: of the console, where the message was wrapped to it (rich), else 0.
+    ``wrapping``: how the message was wrapped to the width of a console (rich), where it was.
     """
 
-    __slots__ = ("_base", "_draft", "_empty", "_last", "_limit", "_lines", "_native", "_shared", "_unsure", "_width")
+    __slots__ = ("_base", "_draft", "_empty", "_last", "_limit", "_lines", "_native", "_shared", "_unsure", "_wrapping")
 
-    def __init__(self, draft: Draft, base: int, alone: bool, first: str, width: int = 0) -> None:
-        self._draft, self._base, self._width = draft, base, width
+    def __init__(self, draft: Draft, base: int, alone: bool, first: str, wrapping: Wrapping | None = None) -> None:
+        self._draft, self._base, self._wrapping = draft, base, wrapping
         self._last = first
         self._lines = self._native = self._unsure = self._empty = 0
         self._shared = False  # lines that nothing marks may be another writer's
@@ -82,20 +83,21 @@ class Message:
         if text[: self._base].strip():
             return False
         body = text[self._base :]
-        glue = self._glue(text)
-        if glue is not None and not self._empty:
-            self._add(body, number, glue, text)
-            return True
+        if self._wrapping is not None and not self._empty:
+            glue = self._wrapping.glue(body, _RECORD.match(body) is not None)
+            if glue is not None:
+                self._add(body, number, glue)
+                return True
         if _NATIVE.match(body):
             self._native += 1
             if self._native > MAX_NATIVE:
                 return False
-            self._add(body, number, "\n", text)
+            self._add(body, number, "\n")
             return True
         if self._lines >= MAX_LINES or not self._goes_on(body):
             return False
         self._lines += 1
-        self._add(body, number, "\n", text)
+        self._add(body, number, "\n")
         return True
 
     def _goes_on(self, body: str) -> bool:
@@ -126,15 +128,9 @@ class Message:
         self._shared = not alone
         return UNSURE_ALONE if alone else UNSURE_SHARED
 
-    def _glue(self, text: str) -> str | None:
-        """What a wrapped line is joined with; None where it is a line of its own."""
-        if not self._width or len(self._last) > self._width:
-            return None
-        if len(self._last) == self._width and " " not in text.split(" ")[0] and len(text) > 0 and not self._last[-1].isspace():
-            return ""
-        return " " if len(self._last) + 1 + len(text.split(" ")[0]) > self._width else None
-
-    def _add(self, body: str, number: int, glue: str, text: str) -> None:
+    def _add(self, body: str, number: int, glue: str) -> None:
         self._empty = 0
-        self._last = text
+        self._last = body
+        if self._wrapping is not None:
+            self._wrapping.take(body)
         self._draft.add_message(body, number, glue)

@@ -34,7 +34,8 @@ class RawException:
     number of the exception line, ``last_line`` that of the last line of its message. ``complete``: the head, the frames and the
     exception line were read and are of one process. ``chained``: part of a chain. ``root``: the first cause of its chain (there
     may be several in an exception group). ``repeats``: how many processes printed this very traceback, mixed line by line.
-    ``rank``: where the traceback's own head names one.
+    ``rank``: where the traceback's own head names one. ``begins``: the numbers of the lines that the lines of ``message`` begin on, where
+    some of them were wrapped over several; else ().
     """
 
     type: str
@@ -48,17 +49,20 @@ class RawException:
     root: bool
     repeats: int = 1
     rank: int | None = None
+    begins: tuple[int, ...] = ()
 
 
 class Draft:
     """An exception while its lines come in."""
 
     __slots__ = (
+        "_begins",
         "_first",
         "_last",
         "_message",
         "_pending",
         "_size",
+        "_wrapped",
         "chained",
         "first_line",
         "last_line",
@@ -83,6 +87,8 @@ class Draft:
         self.reverse = False  # frames come innermost first
         self._message: list[str] = []
         self._size = 0
+        self._begins: list[int] = []
+        self._wrapped = False
         self._first: list[Frame] = []
         self._last: deque[Frame] = deque(maxlen=HALF_OF_FRAMES)
         self._pending: list[str] | None = None  # file, line, function, source of the newest frame
@@ -116,12 +122,16 @@ class Draft:
     def raised(self, type_: str, message: str, number: int) -> None:
         self.type, self.line, self.last_line = type_, number, number
         self._message, self._size = [], 0
+        self._begins, self._wrapped = [number], False
         self._append(message)
 
     def add_message(self, text: str, number: int, glue: str = "\n") -> None:
         self.last_line = max(self.last_line, number)
+        self._wrapped = self._wrapped or glue != "\n"
         if self._message and self._message != [""]:
             self._append(glue)
+            if glue == "\n":
+                self._begins.append(number)
         self._append(text)
 
     def share_frames(self, other: Draft) -> None:
@@ -152,6 +162,7 @@ class Draft:
             root=self.root,
             repeats=self.repeats,
             rank=self.rank,
+            begins=tuple(self._begins) if self._wrapped else (),
         )
 
     def _append(self, text: str) -> None:

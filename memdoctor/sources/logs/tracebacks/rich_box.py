@@ -7,6 +7,7 @@ from memdoctor.sources.logs.tracebacks.message import MAX_EMPTY, Message
 from memdoctor.sources.logs.tracebacks.raised import Chain, Draft, Link
 from memdoctor.sources.logs.tracebacks.shapes import CONNECTOR, is_rich_head, raised_here
 from memdoctor.sources.logs.tracebacks.strangers import Strangers
+from memdoctor.sources.logs.tracebacks.wrapping import Wrapping
 
 BORDER = r"(?:[│┃|?]|â”‚|�{1,3})"  # the third is UTF-8 read as Windows-1252
 LEFT = lazy(rf"^\s*{BORDER}(?: (?P<inner>.*))?$")
@@ -44,7 +45,7 @@ class RichBox:
         self._next: Link | None = "first"
         self._inside = False
         self._path: list[str] = []
-        self._width = 0
+        self._indent = self._width = 0
         self._empty = 0
 
     def feed(self, text: str, number: int, foreign: bool, alone: bool) -> bool:
@@ -58,7 +59,8 @@ class RichBox:
             if self._next is None:
                 return False
             self._draft = self.chain.open(self._next, number)
-            self._next, self._message, self._inside, self._width = None, None, True, len(text)
+            self._next, self._message, self._inside = None, None, True
+            self._indent, self._width = len(text) - len(text.lstrip()), len(text.strip())
             return self._strangers.home()
         if foreign or self._draft is None:
             return (self._inside or self._message is None) and self._strangers.another()
@@ -68,11 +70,12 @@ class RichBox:
             self._next = "after"
             return self._strangers.home()
         if self._message is None:
-            raised = raised_here(text, self._draft.source)
+            inside = text[self._indent :] if not text[: self._indent].strip() else text
+            raised = raised_here(inside, self._draft.source)
             if raised is None:
                 return self._strangers.another()
             self._draft.raised(*raised, number)
-            self._message = Message(self._draft, 0, alone, text, self._width)
+            self._message = Message(self._draft, len(text) - len(inside), alone, inside, Wrapping(self._width, inside))
             return self._strangers.home()
         if self._next is not None:
             return self._strangers.another()
