@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        complain(said.getvalue())
+        complain(said.getvalue() + _of_a_name(error, sys.argv[1:] if argv is None else argv))
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -42,6 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         first = str(error).strip().partition("\n")[0]
         _say(f"internal error: {type(error).__name__}{': ' if first else ''}{first}; set MEMDOCTOR_DEBUG=1 to see where")
         return INTERNAL
+
+
+def _of_a_name(error: click.ClickException, argv: Sequence[str]) -> str:
+    """A hint where what was taken for options is the name of a file."""
+    name = next((name for name in argv if name.startswith("-") and os.path.lexists(name)), None)
+    return "" if name is None or not isinstance(error, click.NoSuchOption) else f"{name} is a file: write ./{name}, or -- before it.\n"
 
 
 def _say(text: str) -> None:

@@ -6,9 +6,11 @@ Files with as many segments as the job has attempts count them alike; the others
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
 
 from memdoctor.derive.lives import collectives, lives
 from memdoctor.model import Fact, FileRead, Stamp
@@ -17,6 +19,7 @@ Key = tuple[str, str, int | None, int]
 Parts = Sequence[tuple[int, int]]  # of a file: the seq at which each part of it begins, and the attempt it belongs to
 LAUNCHER_FAILED = "process.exit"
 _OF_LAUNCHERS = (LAUNCHER_FAILED, "scheduler")
+_seq = attrgetter("seq")
 ROUND = 1.0  # seconds within which one launcher reports the workers of one round
 
 
@@ -136,8 +139,9 @@ def _clock(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]],
             continue
         times: list[float] = []
         for cut in own:
+            first = bisect_left(by_file[number], cut, key=_seq)
             stamp: Stamp | None = next(
-                (fact.time or fact.after for fact in by_file[number] if fact.seq >= cut and (fact.time or fact.after)), None
+                (fact.time or fact.after for fact in islice(by_file[number], first, None) if fact.time or fact.after), None
             )
             if stamp is None:
                 break
@@ -145,6 +149,14 @@ def _clock(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[Fact]],
         if len(times) == most and times == sorted(times):
             return times
     return []
+
+
+def by_attempt(facts: Iterable[Fact]) -> dict[int, list[Fact]]:
+    """The facts of each attempt, in their order."""
+    result: dict[int, list[Fact]] = {}
+    for fact in facts:
+        result.setdefault(fact.attempt, []).append(fact)
+    return result
 
 
 def recount(counts: Mapping[Key, int], before: Sequence[Fact], after: Sequence[Fact]) -> dict[Key, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memdoctor.derive.attempts import Key, number_attempts, recount
+from memdoctor.derive.attempts import Key, by_attempt, number_attempts, recount
 from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.joined import begin_of_steps
@@ -49,8 +49,9 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
     derived: list[Fact] = list(matches)
     broken: list[Skip] = []
     infos: list[AttemptInfo] = []
+    owned = by_attempt(facts)
     for attempt in range(1, attempts + 1):
-        own = [fact for fact in facts if fact.attempt == attempt]
+        own = owned.get(attempt, [])
         parts = steps.get(attempt, [])
         few = len(parts) > EACH
         _find_joined(own, parts)

@@ -90,8 +90,11 @@ def _failed_last(attempts: Mapping[int, AttemptInfo], run: Run) -> int:
 def _failures(cases: Sequence[Case], attempts: Mapping[int, AttemptInfo], run: Run) -> list[_Failure]:
     """The incidents, by attempt. One that fails only by the leavings of another belongs to that one."""
     failures: dict[int, _Failure] = {}
-    for number in sorted({*attempts, *(case.attempt for case in cases)}):
-        own = [case for case in cases if case.attempt == number]
+    owned: dict[int, list[Case]] = {}
+    for case in cases:
+        owned.setdefault(case.attempt, []).append(case)
+    for number in sorted({*attempts, *owned}):
+        own = owned.get(number, [])
         heads = explain(own)
         info = attempts.get(number)
         status = info.status if info is not None else run.ended if number == run.attempts else "unknown"

@@ -109,3 +109,11 @@ def test_an_interrupt_ends_it_quietly() -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr.read().strip() == b""
+
+
+def test_a_name_that_looks_like_options(tmp_path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "-x.log").write_text("started\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["logs", "-x.log"]) == 2
+    assert capsys.readouterr().err.endswith("-x.log is a file: write ./-x.log, or -- before it.\n")
+    assert main(["logs", "./-x.log"]) == main(["logs", "--", "-x.log"]) == 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
+from memdoctor.derive.attempts import by_attempt
 from memdoctor.derive.series import anew, bound, growth, loss, pace, resume
 from memdoctor.derive.series.collapse import at_the_end, collapse
 from memdoctor.derive.series.experts import experts
@@ -21,6 +23,7 @@ from memdoctor.records import record
 SHARED = 0.5  # of the iterations of a file that another one tells, too, where both are ranks of one job
 MOST = 512  # files that tell different losses
 ASKED = frozenset({"run.args", "run.config", "run.phase", "cuda.oom", "host.oom"})  # kinds of facts that explain a series
+SCALE = "loss_scale"
 KEPT = frozenset({"run.phase", "run.end", "checkpoint.error"})  # kinds of facts that tell of checkpoints
 UNTRACKED = ("no_tracker", "missing_warning")  # nothing was found to load, and the run went on
 WORTH = 0.05  # of the card that must have gone to growth where it is to explain an OOM
@@ -51,11 +54,14 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
     capacity = max((fact.fields["capacity"] for fact in facts if fact.kind == "cuda.oom" and fact.fields.get("capacity")), default=None)
     before: loss.Losses | None = None
     kept: tuple[loss.Losses, anew.Saved] | None = None  # the latest attempt that saved, from its beginning
+    owned = by_attempt(fact for fact in facts if fact.kind in ASKED or fact.kind in KEPT or fact.kind == SCALE)
+    homeless = owned.get(0, [])
     for attempt in sorted(attempts):
         parts = [steps for steps in attempts[attempt] if len(steps)]
-        own = [fact for fact in facts if fact.kind in ASKED and fact.attempt in (attempt, 0)]
         if not parts:
             continue
+        told = owned.get(attempt, [])
+        own = [fact for fact in (sorted([*homeless, *told], key=attrgetter("seq")) if homeless else told) if fact.kind in ASKED]
         loads = _loads(own)
         segments = [segment for steps in _tellers_of_losses(parts) for segment in segments_of(steps, loads.get(steps.file.path, ()))]
         for segment in segments:
@@ -64,8 +70,8 @@ def _tell(attempts: Mapping[int, Sequence[Steps]], facts: Sequence[Fact]) -> Tol
             _pace(tell, segment, own, result)
             parted.append(Part(attempt, segment, {} if segment.has("memory") else by_step(readings_beside(segment.steps))))
         if len(attempts) > 1:
-            kept = _anew(attempt, segments, facts, kept, result)
-        _scale(attempt, parts, facts, result)
+            kept = _anew(attempt, segments, told, kept, result)
+        _scale(attempt, parts, told, result)
         for steps in parts:
             _memory(Teller(attempt, steps), own, capacity, result)
     return Told(result, Rows(parted))
@@ -142,7 +148,7 @@ def _anew(
 ) -> tuple[loss.Losses, anew.Saved] | None:
     """Tell of an attempt that began from the start although one before it had saved; returns what those after it are held against."""
     told = next((segment for segment in segments if segment.has("loss")), None)
-    own = [fact for fact in facts if fact.attempt == attempt and fact.kind in KEPT] if told is not None else []
+    own = [fact for fact in facts if fact.kind in KEPT] if told is not None else []
     if told is None or (kept is None and not own):
         return kept
     losses = loss.losses_of(told)
@@ -160,7 +166,7 @@ def _anew(
 
 def _scale(attempt: int, parts: Sequence[Steps], facts: Sequence[Fact], result: list[Fact]) -> None:
     """A collapse of the loss scale that only lines of the loss scaler tell."""
-    own = [fact for fact in facts if fact.kind == "loss_scale" and fact.attempt == attempt]
+    own = [fact for fact in facts if fact.kind == SCALE]
     if not own or any(fact.kind == "series.scale_collapse" and fact.attempt == attempt for fact in result):
         return
     for steps in parts:

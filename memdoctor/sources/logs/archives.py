@@ -1,7 +1,7 @@
 """Compressed logs: gzip, zstd, xz and bzip2, recognised by their first bytes and never by their name.
 
 Memory stays constant: input goes in slices of ``FEED`` bytes, output comes out in pieces. Members and archives that follow each
-other in one file are read through; an archive that is cut off or damaged yields what comes before the damage.
+other in one file are read through, and so is plain text that was appended to them; an archive that is cut off or damaged yields what comes before the damage.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 READ = 65_536  # bytes of input asked for at a time
 FEED = 1_024  # bytes of input per step: a zstd block of 4 bytes can hold 128 KiB, so one step yields 32 MiB at the very most
 ROOM = 262_144  # bytes of output per step, where the codec can be told
+APPENDED = 512  # bytes that show that plain text follows
 MAGIC = 10  # bytes that tell a format
 
 # Real logs shrink 5 to 50 times, the dullest (one line over and over) some hundred times; gzip itself cannot pass 1,032. Beyond
@@ -28,11 +29,15 @@ FREE_OUTPUT = 1 << 30
 MAX_WINDOW = 1 << 27  # bytes of history: the limit of the zstd command line too; xz -9 needs half of it
 
 
+_SIGNS = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\x1b"})  # of text in any encoding of one byte a sign, or of UTF-8
+
+
 class _Codec(Protocol):
     """One member of an archive."""
 
     eof: bool
     unused: bytes  # input after the end of the member
+    bare: bool  # no archive: it may end anywhere
     hungry: bool  # False while there is output left that needs no more input
 
     def step(self, data: bytes) -> bytes: ...
@@ -89,6 +94,8 @@ class Unpacked(Source):
         data = b""
         if self._codec.hungry:
             data = self._take()
+            if not data and self._codec.bare:
+                return None
             if not data:
                 raise Broken(f"the {self._name} archive is cut off: read up to there ({format_size(self._produced)})")
         try:
@@ -128,6 +135,8 @@ class Unpacked(Source):
             self._input, self._at = rest.lstrip(b"\0"), 0
             return self._open()
         name = packing(rest[:MAGIC])
+        if name is None and self._is_text():
+            return _Bare()
         if name is None:
             raise Broken(
                 f"what follows the {self._name} archive in the file is not an archive: left out after {format_size(self._produced)}"
@@ -135,8 +144,25 @@ class Unpacked(Source):
         self._name = name
         return _CODECS[name]()
 
+    def _is_text(self) -> bool:
+        while len(self._input) - self._at < APPENDED and self._more():
+            pass
+        return not self._input[self._at : self._at + APPENDED].translate(None, _SIGNS)
+
+
+class _Bare:
+    """Plain text behind the archives: a program that appended without packing."""
+
+    def __init__(self) -> None:
+        self.eof, self.unused, self.hungry, self.bare = False, b"", True, True
+
+    def step(self, data: bytes) -> bytes:
+        return data
+
 
 class _Gzip:
+    bare = False
+
     def __init__(self) -> None:
         import zlib
 
@@ -152,6 +178,8 @@ class _Gzip:
 class _Buffered:
     """bzip2 and xz, whose objects share one shape."""
 
+    bare = False
+
     def __init__(self, inner: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
         self._inner = inner
         self.eof, self.unused, self.hungry = False, b"", True
@@ -163,6 +191,8 @@ class _Buffered:
 
 
 class _Zstd:
+    bare = False
+
     def __init__(self) -> None:
         import zstandard
 

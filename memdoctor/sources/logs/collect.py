@@ -12,6 +12,10 @@ from memdoctor.sources.logs.one_log import Engine, LogReader, in_turn
 from memdoctor.sources.logs.rare import rare
 from memdoctor.sources.logs.store import Store
 
+EMPTY = (
+    ". The run wrote nothing there: look at its stderr and at what the launcher and the scheduler printed, "
+    "and whether the disk or the quota was full (df -h, quota -s)"
+)
 NAMED = 5  # inputs named in an error that is about all of them
 
 
@@ -42,5 +46,6 @@ def read_logs(
             read.append(outcome.read)
     if not inputs and not named.dumps:
         said = "; ".join(f"{skip.source}: {skip.reason}" for skip in [*skips, *unread][:NAMED])
+        said += EMPTY if unread and all(skip.reason.startswith("empty") for skip in (*skips, *unread)) else ""
         raise InputError(f"no log could be read: {said}" if said else "nothing to read: name a log file, a folder, or - for standard input")
     return LogFacts(tuple(store), tuple(inputs), (*skips, *unread), store.counts, tuple(read), tuple(named.dumps))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 
+from memdoctor.lazy import lazy
 from memdoctor.sources.logs.stored import Source
 
 LOOK = 4_096  # bytes that are looked at
@@ -15,6 +16,11 @@ _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
 )
 _WIDE = 0.9  # share of pairs that must look like ASCII in UTF-16; a log in any language is full of digits, spaces and paths
+_SOME = 0.08  # share of them in a log that is mostly Chinese, Japanese or Korean ...
+_READABLE = 0.98  # ... and share of its signs that can be printed, without any control byte
+_SPACES = "\t\n\r\x1b"
+# So many signs of one byte in a row, none of which is NUL, are no UTF-16: another program wrote on in UTF-8.
+_NARROW = lazy(rb"[\t\n\r\x1b -~]{40}")
 _FEWEST = 8  # pairs below which a file without a mark is not guessed at
 
 
@@ -32,7 +38,20 @@ def encoding(head: bytes) -> tuple[str, int]:
             return "utf-16-le", 0
         if even.count(0) >= _WIDE * pairs and odd.count(0) <= pairs - _WIDE * pairs:
             return "utf-16-be", 0
+        for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+            if zeros.count(0) >= _SOME * pairs and others.count(0) <= pairs // 100 and _is_readable(head, name):
+                return name, 0
     return "utf-8", 0
+
+
+def _is_readable(head: bytes, name: str) -> bool:
+    """Whether ``head`` is text of several lines in the encoding ``name``."""
+    try:
+        text = codecs.getincrementaldecoder(name)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    strange = [sign for sign in text if not sign.isprintable() and sign not in _SPACES]
+    return "\n" in text and len(strange) <= (1 - _READABLE) * len(text) and not any(sign < " " for sign in strange)
 
 
 def decoded(source: Source) -> Source:
@@ -44,7 +63,7 @@ def decoded(source: Source) -> Source:
 
 
 class _Narrowed(Source):
-    """UTF-16 or UTF-32 as UTF-8; what cannot be decoded becomes U+FFFD."""
+    """UTF-16 or UTF-32 as UTF-8; what cannot be decoded becomes U+FFFD. What another program appended in UTF-8 is read as that."""
 
     def __init__(self, source: Source, name: str) -> None:
         super().__init__()
@@ -52,7 +71,7 @@ class _Narrowed(Source):
         self._decoder = codecs.getincrementaldecoder(name)(errors="replace")
         self._buffer = bytearray(65_536)
         self._output, self._given = b"", 0
-        self._final = False
+        self._final = self._over = False
 
     def fill(self, view: memoryview) -> int:
         while self._given == len(self._output):
@@ -60,8 +79,17 @@ class _Narrowed(Source):
                 return 0
             got = self._source.readinto(memoryview(self._buffer))
             self._final = got == 0
-            text = self._decoder.decode(bytes(self._buffer[:got]), self._final)
-            self._output, self._given = text.encode("utf-8", "replace"), 0
+            data = bytes(self._buffer[:got])
+            narrow = None if self._over else _NARROW.search(data)
+            if self._over:
+                self._output = data
+            elif narrow is None:
+                self._output = self._decoder.decode(data, self._final).encode("utf-8", "replace")
+            else:
+                self._over = True
+                wide = self._decoder.decode(data[: narrow.start()])
+                self._output = wide.encode("utf-8", "replace") + data[narrow.start() :]
+            self._given = 0
         got = min(len(view), len(self._output) - self._given)
         view[:got] = memoryview(self._output)[self._given : self._given + got]
         self._given += got

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memdoctor.sources.logs.peeling import prefix_end
+from memdoctor.sources.logs.pieces import Piece
 from memdoctor.sources.logs.steps import read_step
-from memdoctor.sources.logs.wrapped import Piece, Unwrapper
+from memdoctor.sources.logs.wrapped import Unwrapper
 
 SAMPLE = 16_384  # bytes looked at
 WIDTHS = range(60, 401)

@@ -9,7 +9,8 @@ import os
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.naming import tell
-from memdoctor.sources.logs.wrapped import Piece, Unwrapper
+from memdoctor.sources.logs.pieces import Piece
+from memdoctor.sources.logs.wrapped import Unwrapper
 
 BEGIN = b"==> "
 _HEAD = lazy(rb"(?m)^==> ([^\n]{1,1000}) <==$")

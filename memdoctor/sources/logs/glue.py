@@ -31,9 +31,12 @@ _RAISED = r"(?:Traceback|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Excep
 _Glue = tuple[tuple[str, ...], str]
 # The tag of a rank occurs in code as well (``buffers[rank0]``): not glue behind an open bracket, or before an assignment.
 _IN_CODE: _Glue = (("[rank",), rf"{_JOINED}\[rank\d{{1,7}}\](?::(?=\[| (?![\w.\[\], ]{{1,60}} = )|\Z)| (?={_RAISED}))")
+# What only a traceback holds: behind any character but a space, where nothing shows that it is quoted (see _quoted).
+_OF_TRACEBACK: _Glue = (("[rank",), rf"(?<!\s)\[rank\d{{1,7}}\]: (?={_RAISED}(?:: |\Z)|  File \"|    \S)")
 _BRACKETED: tuple[_Glue, ...] = (
     (("[rank",), rf"{_UNQUOTED}\[rank\d{{1,7}}\]:(?: Traceback \(most recent call last\)|{_C10}|{_TORCH})"),
     _IN_CODE,
+    _OF_TRACEBACK,
     (("[default",), rf"{_JOINED}\[default\d{{1,5}}\]:|{_UNQUOTED}\[default\d{{1,5}}\]:\[rank\d{{1,7}}\]:"),
     ((">:",), rf"{_JOINED}\[\d{{1,9}},\d{{1,7}}\]<std(?:out|err)>:"),
     ((".cpp:", ".hpp:", ".h:", ".cc:", ".cu:", ".cuh:"), rf"{_UNQUOTED}{_C10}|{_JOINED}\[[IWEF] [\w./-]{{1,200}}\.(?:cpp|hpp|h|cc|cuh?):\d+\] "),
@@ -47,6 +50,8 @@ _OTHERS: tuple[_Glue, ...] = (
     (("slurmstepd: error: ",), rf"{_JOINED}slurmstepd: error: "),
     (("srun: ",), rf"{_JOINED}srun: (?:error: |Job step aborted|Force Terminated|forcing job termination)"),
 )  # fmt: skip
+_QUOTES = "\"'`"
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _ALL = (*_BRACKETED, *_OTHERS)
 # An ambiguous prefix (see prefix_table.AMBIGUOUS) with others behind it: those are stacked, not glued.
 _PREFIX_LIKE = lazy(
@@ -62,7 +67,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def split_glued(raw: str, end_of: Callable[[str], int] = prefix_end) -> list[str]:
     """The lines that ``raw`` was glued of: mostly ``[raw]``. Joined they are ``raw``. ``end_of`` a line tells where its message begins."""
     message = -1  # where the message of the first piece begins; found out when it matters
-    places: list[tuple[int, bool]] = []
+    places: dict[int, _Glue] = {}
     for glue in _ALL if raw.find("[", 1) > 0 else _OTHERS:
         gates, pattern = glue
         for gate in gates:
@@ -70,13 +75,16 @@ def split_glued(raw: str, end_of: Callable[[str], int] = prefix_end) -> list[str
                 continue
             if message < 0:
                 message = _message(raw, end_of)
-            places.extend((match.start(), glue is _IN_CODE) for match in _compiled(pattern).finditer(raw, message + 1))
+            for match in _compiled(pattern).finditer(raw, message + 1):
+                places.setdefault(match.start(), glue)
             break
     pieces: list[str] = []
     start = 0
-    for place, doubtful in sorted(places):
-        before = raw[message:place]
-        if not before.strip() or (doubtful and before.count("[") > before.count("]")):
+    for place in sorted(places):
+        before, glue = raw[message:place], places[place]
+        if not before.strip() or (glue is _IN_CODE and before.count("[") > before.count("]")):
+            continue
+        if glue is _OF_TRACEBACK and _quoted(before, raw[place:]):
             continue
         pieces.append(raw[start:place])
         start, message = place, prefix_end(raw, place)
@@ -84,6 +92,21 @@ def split_glued(raw: str, end_of: Callable[[str], int] = prefix_end) -> list[str
             break
     pieces.append(raw[start:])
     return pieces
+
+
+def _quoted(before: str, after: str) -> bool:
+    """Whether a quote or bracket that ``before`` ends with holds what comes ``after``: it is open, and closed later."""
+    last = before[-1]
+    if last in _QUOTES:
+        return len(_compiled(rf"(?<!\w){last}|{last}(?!\w)").findall(before)) % 2 == 1 and last in after
+    if last not in _CLOSING:
+        return False
+    depth = 1
+    for sign in after:
+        depth += (sign == last) - (sign == _CLOSING[last])
+        if not depth:
+            return True
+    return False
 
 
 def _message(raw: str, end_of: Callable[[str], int]) -> int:

@@ -17,9 +17,11 @@ _NO_WORDS = lazy(r"[\W\d_]*$|(?:srun|slurmstepd|pdsh)[:@]|\s*\+ exit\b")  # rule
 
 def last_words(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[Fact, ...]:
     """Facts ``last.words`` of each attempt that failed without an exception or an error-like line, read from the files once more."""
-    ends = [fact for fact in facts if fact.kind == "run.ended" and fact.fields["status"] == "failed"]
-    ends = [end for end in ends if not any(_tells_more(fact, end) for fact in facts if fact.attempt == end.attempt)]
-    places = [place for fact in ends if (place := _place(fact, files)) is not None]
+    ends = {fact.attempt: fact for fact in facts if fact.kind == "run.ended" and fact.fields["status"] == "failed"}
+    for fact in facts:
+        if fact.attempt in ends and _tells_more(fact, ends[fact.attempt]):
+            del ends[fact.attempt]
+    places = [place for fact in ends.values() if (place := _place(fact, files)) is not None]
     if not places:
         return ()
     wanted: dict[str, set[int]] = {}

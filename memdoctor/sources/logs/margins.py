@@ -1,6 +1,6 @@
 """Prefixes that no table knows: a margin that some program puts before each line.
 
-It is found by what stands behind it: torch's tag, a traceback, a line of NCCL's or of torchrun's tee, none of which anybody but a margin stands
+It is found by what stands behind it: torch's tag, a traceback, a line of NCCL's, of mpirun's or of torchrun's tee, none of which anybody but a margin stands
 before. What it looks like is made from the one found (numbers, times, levels and files of code may be others on the next line), and it is
 believed where most lines begin so, and differ behind it: "waiting for [rank3]: 5 s" on each line is a message, however often it comes.
 """
@@ -17,6 +17,7 @@ from memdoctor.sources.logs.prefix_table import EPOCH, LETTER, NUMBER, Family
 from memdoctor.sources.logs.stamps import CLOCK, CTIME, GLOG, ISO, SHORT, SLASHED, SYSLOG
 
 WITHIN = 150  # characters of a margin at most
+_LOOK = 800  # characters of a line that are looked at
 SHARE = 0.8  # of the lines must have it; ...
 SHARE_NEAR = 0.6  # ... of those just behind, where other writers may be between them
 FEWEST = 3  # lines that must have it, and different beginnings of what stands behind it
@@ -26,9 +27,9 @@ _LOUD = rf"(?:(?P<level>ERROR|CRITICAL|FATAL)|(?i:{_LEVELS}))"  # others say not
 _ANY = rf"(?P<word>(?i:{_LEVELS}))"
 _QUIET = rf"(?i:{_LEVELS})"
 _TIMES = (ISO, SLASHED, CTIME, ODD, SYSLOG, GLOG, SHORT, EPOCH, CLOCK)
-_GATES = ("[rank", "Traceback (most", '  File "', " NCCL ", "[default")
+_GATES = ("[rank", "Traceback (most", '  File "', " NCCL ", "[default", "]<std")
 _BEHIND = lazy(
-    r"\[rank\d{1,7}\]:(?=[ \[]|\Z)|\[default\d{1,5}\]:|Traceback \(most recent call last\):| {2}File \"[^\"]{1,400}\", line \d{1,9}, in "
+    r"\[rank\d{1,7}\]:(?=[ \[]|\Z)|\[default\d{1,5}\]:|\[[^\]\s]{1,120}\]<std(?:out|err)>:|Traceback \(most recent call last\):| {2}File \"[^\"]{1,400}\", line \d{1,9}, in "
     r"|(?<![\w.-])[A-Za-z0-9][\w.-]{0,100}:\d{1,9}:\d{1,9} \[\d{1,4}\] (?:\S{1,200} (?:\(\w{1,80}\) )?)?NCCL (?:INFO|WARN)",
     re.A,
 )
@@ -63,6 +64,7 @@ def recognise_margin(rests: Sequence[str], near: Sequence[str] | None = None) ->
     """
     tried: set[str] = set()
     for rest in rests if near is None else near[:1]:
+        rest = rest[:_LOOK]
         if not any(gate in rest for gate in _GATES):
             continue
         match = _BEHIND.search(rest, 1)

@@ -80,7 +80,7 @@ class LogReader:
         reader = Reader(file, on_bytes)
         scan = FileScan(file, number, self.index, store, self._logs, self._known, brief=brief)
         scan.run(reader)
-        if reader.skip is not None and reader.lines == 0:
+        if reader.skip is not None and reader.blank:
             return Outcome(store, reader.skip)
         read = FileRead(
             path=file.path,

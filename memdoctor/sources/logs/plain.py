@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from memdoctor.model import FileRead, InputFile, Stamp
 from memdoctor.records import entity
-from memdoctor.sources.logs import formats
+from memdoctor.sources.logs import documents, formats, yaml_records
 from memdoctor.sources.logs.archives import MAGIC, packing
 from memdoctor.sources.logs.beginning import Beginning
 from memdoctor.sources.logs.cleaning import clean
@@ -111,7 +111,7 @@ class PlainLogs:
                 continue
             stored, mtime = whole
             data = _ended(stored)
-            if data is not None and _is_log(data):
+            if data is not None and not data.isspace() and _is_log(data):
                 logs.append(_Log(place, number, file, stored, mtime, data))
         return logs
 
@@ -264,8 +264,10 @@ def _ended(data: bytes) -> bytes | None:
 
 
 def _is_log(data: bytes) -> bool:
-    """True for a log that is not packed, of one byte a sign, and not in CRI form; False may be wrong. What is no log, sorting out has shown."""
-    if data.startswith((b"==> ", b"\n==> ")):  # several logs in one
+    """True for a log that is not packed, of one byte a sign, and wrapped in nothing; False may be wrong. What is no log, sorting out has shown."""
+    if (
+        data.startswith((b"==> ", b"\n==> ")) or documents.begins(data) or yaml_records.begins(data)
+    ):  # several logs in one, or none as it stands
         return False
     return data[0] < FIRST_WIDE and packing(data[:MAGIC]) is None and not formats.begins(data) and data.find(b" std", 0, LOOK_CRI) < 0
 

@@ -117,7 +117,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llama_factory", "[", UPPER, rf"\[{LEVEL}\|(?P<time>{ISO})\] (?P<logger>{NAME}) >>" + END, header=True),
     Family("level_bracket", "[", UPPER, rf"\[{LEVEL}\] (?:\[(?P<logger>{NAME})\] )?(?:(?P<time>{ISO})(?: -)?|\[(?P<time2>{ISO})\](?: -)?)" + END, header=True),
     Family("level_dash", UPPER, UPPER, rf"{LEVEL} - (?P<time>{ISO}) -" + END, header=True),
-    Family("name_first", LETTER + "_", "", rf"(?P<logger>{WORD}) - (?P<time>{ISO}) - {LEVEL} +-" + END, header=True, needs=" - 20"),
+    Family("name_first", LETTER + "_", "", rf"(?P<logger>{WORD}) - (?P<time>{ISO}) - {LEVEL} +-" + END, header=True, needs=" - "),
     Family("mindspore", "[", UPPER, rf"\[{LEVEL}\] [A-Z_]{{2,20}}\(\d{{1,9}}:\w{{1,20}},[\w-]{{1,40}}\):(?P<time>\d{{4}}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{{3}})\.\d{{3}}(?: \[(?P<logger>{FILE}):\d+\])?" + END, header=True),
     Family("detectron", "[", NUMBER, rf"\[(?P<time>{SHORT}) (?P<logger>[\w.]{{1,80}})\]:" + END, header=True),
     Family("nemo", "[", "N", rf"\[NeMo (?P<level>[DIWEC]) (?P<time>{ISO}) (?P<logger>[^\]\s]{{1,200}})\]" + END, header=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -29,16 +30,24 @@ def quote(wanted: Mapping[str, Set[int]], opened: Mapping[str, str]) -> dict[tup
 
 def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """The wanted lines, which are in ascending order; of progress bars that share a line the last."""
-    left = list(wanted)
+    left = deque(wanted)
     reader = Reader(file)
     for chunk in reader:
+        if chunk.places is not None:
+            for number, raw in zip(chunk.places, chunk.data.split(b"\n"), strict=False):
+                while left and left[0] < number:
+                    left.pop(0)
+                if left and left[0] == number:
+                    yield left.pop(0), raw.rpartition(b"\r")[2]
+            continue
         chunk.lines = chunk.data.count(b"\n")
+        start, at = 0, chunk.line
         while left and left[0] < chunk.line + chunk.lines:
-            number = left.pop(0)
+            number = left.popleft()
             if number >= chunk.line and not chunk.part:
-                start = 0
-                for _ in range(number - chunk.line):
+                for _ in range(number - at):
                     start = chunk.data.index(b"\n", start) + 1
+                at = number
                 yield number, chunk.data[start : chunk.data.index(b"\n", start)].rstrip(b"\r").rpartition(b"\r")[2]
         if not left or reader.bytes_read > MOST:
             return

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
+from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
 from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
 from memdoctor.sources.logs.stored import Raw, Source, Stored, explain, open_stored
 from memdoctor.sources.logs.wrapped import Unwrapper, unwrapper
+from memdoctor.sources.logs.yaml_records import YamlRecords
 
 __all__ = ["OVERLAP", "WINDOW", "Chunk", "Reader"]
 
@@ -21,7 +24,7 @@ class Reader:
     """Iterates over the chunks of one log; never raises on what the file is or does.
 
     Afterwards: ``bytes_read`` (as stored), ``lines``, ``truncated`` (the archive or the file ended in the middle), ``ends_mid_line`` (the last
-    line had no line end), ``skip`` (why reading stopped early, or that the file is empty) and ``mtime`` (seconds since 1970, of a regular file).
+    line had no line end), ``blank`` (there is no text in it), ``skip`` (why reading stopped early, or that the file is empty) and ``mtime`` (seconds since 1970, of a regular file).
     ``on_bytes`` is told, chunk by chunk, how many stored bytes went into it. ``raw`` is read instead of the file where it is given.
     """
 
@@ -29,8 +32,10 @@ class Reader:
         self.file = file
         self._on_bytes, self._raw = on_bytes, raw
         self._told = 0
+        self._decided = False
         self.bytes_read = self.lines = 0
         self.truncated = self.ends_mid_line = False
+        self.blank = True
         self.skip: Skip | None = None
         self.mtime: float | None = None
 
@@ -58,9 +63,14 @@ class Reader:
             self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
-        for data, part in _unwrap(iter(cutter)):
+        for data, part, places in self._unwrapped(iter(cutter)):
             self.bytes_read = stored.count
             self._tell()
+            self.blank = self.blank and (data.isspace() or not data)
+            if places is not None:
+                self.lines = places[-1]
+                yield Chunk(data, places[0], part, places=places)
+                continue
             chunk = Chunk(data, self.lines + 1, part)
             yield chunk
             self.lines += data.count(b"\n") if chunk.lines is None else chunk.lines
@@ -70,8 +80,45 @@ class Reader:
         if cutter.broken is not None:
             self.truncated = True
             self._stop(str(cutter.broken))
-        elif self.lines == 0:
-            self._stop("empty" if stored.count == 0 else "empty: nothing but padding in it")
+        elif self.blank:
+            self._stop("empty" if stored.count == 0 else f"empty: nothing but {'blank lines' if self.lines else 'padding'} in it")
+
+    def _unwrapped(self, pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+        """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
+        wrapping: Unwrapper | None = None
+        for data, part in pieces:
+            if not self._decided:
+                found, self._decided = _wrapping(data, part), True
+                if isinstance(found, (Document, YamlRecords)):
+                    yield from self._records(found, chain(((data, part),), pieces))
+                    return
+                wrapping = found
+            if wrapping is None:
+                yield data, part, None
+                continue
+            before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
+            if before:
+                yield before, False, None
+            if data:
+                yield data, part, None
+        rest = b"" if wrapping is None else wrapping.finish()
+        if rest:
+            yield rest, False, None
+
+    def _records(
+        self, wrapping: Document | YamlRecords, pieces: Iterator[tuple[bytes, bool]]
+    ) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+        """The messages of records, and where they stand."""
+        within = False
+        for data, part in pieces:
+            out, places = wrapping.feed(data[OVERLAP:] if within else data)
+            within = part and not data.endswith(b"\n")
+            if places:
+                yield out, False, places
+        out, places = wrapping.finish()
+        if places:
+            yield out, False, places
+        self.lines = wrapping.lines
 
     def _tell(self) -> None:
         new = self.bytes_read - self._told
@@ -83,29 +130,11 @@ class Reader:
         self.skip = Skip(self.file.path, reason)
 
 
-def _wrapping(data: bytes) -> Unwrapper | None:
+def _wrapping(data: bytes, part: bool) -> Unwrapper | Document | YamlRecords | None:
+    if part:
+        return document(data)
     if data.startswith((b"==> ", b"\n==> ")):
         from memdoctor.sources.logs.followed import follower  # few logs begin so
 
         return follower(data) or unwrapper(data)
     return unwrapper(data) or unfolder(data)
-
-
-def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
-    wrapping: Unwrapper | None = None
-    decided = False
-    for data, part in pieces:
-        if not decided:
-            wrapping, decided = (None if part else _wrapping(data)), True
-        if wrapping is None:
-            yield data, part
-            continue
-        before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
-        if before:
-            yield before, False
-        if data:
-            yield data, part
-    rest = b"" if wrapping is None else wrapping.finish()
-    if rest:
-        yield rest, False

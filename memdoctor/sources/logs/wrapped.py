@@ -6,26 +6,19 @@ a line), and where the engine cut a long line in pieces, the line of the last pi
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable
 
 from memdoctor.lazy import lazy
-from memdoctor.records import entity
-from memdoctor.sources.logs.cleaning import clean
+from memdoctor.sources.logs.documents import Document, document
+from memdoctor.sources.logs.envelopes import Told, load, tell
+from memdoctor.sources.logs.pieces import Piece, after
+from memdoctor.sources.logs.yaml_records import YamlRecords, yaml_records
 
 SAMPLE = 50  # non-empty lines looked at to decide ...
 LOOK = 1_048_576  # ... and bytes,
 LOOK_CRI = 4_096  # or those in which the first line in CRI form begins
 LONGEST = 524_288  # bytes up to which the pieces of a line are joined
-_TIMES = ("@timestamp", "timestamp", "time", "ts")
-_RANKS = ("rank", "global_rank", "world_rank", "RANK")
-_NESTED = ("jsonPayload", "extra", "context", "fields", "labels")  # where JSON loggers put the fields of the caller
-_RANK = lazy(r"\d{1,7}", re.ASCII)
-_STACKS = ("exc_info", "exception", "stack_trace", "stacktrace")  # where JSON loggers put the traceback that belongs to a message
+SURE = 3  # lines that only a logger writes, where most lines are plain text
 _CRI_STREAMS = (b" stdout ", b" stderr ")
 _CRI = lazy(
     rb"(\d{4}-\d\d-\d\dT\S{8,26} (?:stdout|stderr) )([FP])(?::\S*)?(?: |$)", needs=_CRI_STREAMS
@@ -33,23 +26,6 @@ _CRI = lazy(
 _PLAIN = lazy(
     rb'\{"log":"([^"\\]*)(\\n)?","stream":"(stdout|stderr)","time":"([\dT:.Z+-]{19,40})"\}\s*'
 )  # Docker's usual line: no JSON parser needed
-_RFC3339 = lazy(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
-_POD_NAME = lazy(r"[\w.-]{1,253}")
-
-
-@entity
-class Piece:
-    """One unwrapped line, or a piece of it: ``each`` stands before every segment of the text, ``header`` before the first one."""
-
-    header: bytes
-    stream: str
-    text: bytes
-    goes_on: bool
-    each: bytes = b""
-
-    def joined(self) -> bytes:
-        body = clean(self.text).removesuffix(b"\n")
-        return self.header + self.each + body.replace(b"\n", b"\r" + self.each)
 
 
 class Unwrapper:
@@ -95,23 +71,52 @@ class Unwrapper:
         return b"\r".join(text for text in rest if text) + b"\n"
 
 
-def unwrapper(data: bytes) -> Unwrapper | None:
+def unwrapper(data: bytes) -> Unwrapper | Document | YamlRecords | None:
     """How the file that begins with ``data`` is to be unwrapped; None for plain text."""
     # As nearly always: no line ends as JSON does, and the first ones name no stream.
     if (b"}" not in data or data.find(b"}\n", 0, LOOK) < 0) and data.find(b" std", 0, LOOK_CRI) < 0:
-        return None
+        return document(data) or yaml_records(data)
     lines = [line for line in data.split(b"\n", 4 * SAMPLE)[: 4 * SAMPLE] if line.strip()][:SAMPLE]
     if not lines:
         return None
-    if 2 * sum(_CRI.match(line) is not None for line in lines) > len(lines):
-        return Unwrapper(_read_cri, (b" stdout P", b" stderr P"))
-    wraps = [wrap for line in lines if (wrap := _load(line)) is not None and _message(wrap) is not None]
+    matches = [match for line in lines if (match := _CRI.match(line)) is not None]
+    if 2 * len(matches) > len(lines):
+        layered = any(_told(match.string[match.end() :]) is not None for match in matches)
+        return Unwrapper(_read_cri, (b" stdout P", b" stderr P", *((b"}\n",) if layered else ())))
+    wraps = [wrap for line in lines if (wrap := _told(line)) is not None]
     if 2 * len(wraps) <= len(lines):
-        return None
-    logs = [wrap["log"] for wrap in wraps if wrap.keys() - {"attrs"} == {"log", "stream", "time"} and isinstance(wrap["log"], str)]
+        return Unwrapper(_read_sure, (b"}\n",)) if _is_mixed(data) else document(data) or yaml_records(data)
     # Docker ends each complete line with \n and cuts at 16 KiB; shippers that have taken the \n off leave no pieces.
+    logs = [told.text for line in lines if (told := _dockers(line)) is not None]
     docker = 2 * len(logs) > len(wraps) and any(log.endswith("\n") for log in logs)
     return Unwrapper(_read_docker if docker else _read_json)
+
+
+def _is_mixed(data: bytes) -> bool:
+    """True where some lines of a plain log are a logger's JSON beyond doubt."""
+    end, seen, sure = data.find(b"}\n", 0, LOOK), 0, 0
+    while end >= 0 and seen < 4 * SAMPLE:
+        line = data[data.rfind(b"\n", 0, end) + 1 : end + 1]
+        told = _told(line) if b'{"' in line[:LOOK_CRI] else None
+        sure += told is not None and told.sure
+        if sure == SURE:
+            return True
+        seen += 1
+        end = data.find(b"}\n", end + 2, LOOK)
+    return False
+
+
+def _told(line: bytes) -> Told | None:
+    loaded = load(line)
+    return None if loaded is None else tell(loaded[1])
+
+
+def _dockers(line: bytes) -> Told | None:
+    """What is told where ``line`` is of Docker's own form."""
+    loaded = load(line)
+    if loaded is None or loaded[1].keys() - {"attrs"} != {"log", "stream", "time"}:
+        return None
+    return tell(loaded[1])
 
 
 def _read_cri(line: bytes) -> Piece | None:
@@ -132,93 +137,12 @@ def _read_docker(line: bytes) -> Piece | None:
 
 
 def _read_json(line: bytes) -> Piece | None:
-    wrap = _load(line)
-    text = None if wrap is None else _message(wrap)
-    if wrap is None or text is None:
-        return None
-    stream = "stderr" if wrap.get("stream") == "stderr" else "stdout"
-    time = _time(wrap)
-    header = b"" if time is None else f"{time} {stream} F ".encode()
-    pod = _pod(wrap)
-    each = pod if "[rank" in text else pod + _rank(wrap)
-    return Piece(header, f"{pod}{stream}", text.encode("utf-8", "replace"), False, each.encode("utf-8", "replace"))
+    loaded = load(line)
+    told = None if loaded is None else tell(loaded[1])
+    return None if loaded is None or told is None else after(loaded[0], told)
 
 
-def _pod(wrap: Mapping[str, Any]) -> str:
-    """``"[pod/name/container] "``, as kubectl prefixes lines, where the wrapping names the pod: one file often holds several."""
-    resource = wrap.get("resource")
-    labels = wrap.get("kubernetes") or (resource.get("labels") if isinstance(resource, dict) else None)
-    if not isinstance(labels, dict):
-        return ""
-    names = [labels.get("pod_name"), labels.get("container_name") or "-"]
-    return "[pod/{}/{}] ".format(*names) if all(isinstance(name, str) and _POD_NAME.fullmatch(name) for name in names) else ""
-
-
-def _rank(wrap: Mapping[str, Any]) -> str:
-    """``"[rank3]: "``, as torch tags lines, where the wrapping names the rank in a field of its own; else ""."""
-    for fields in (wrap, *(wrap.get(name) for name in _NESTED)):
-        if isinstance(fields, dict):
-            for name in _RANKS:
-                rank = fields.get(name)
-                if not isinstance(rank, bool) and isinstance(rank, (int, str)) and _RANK.fullmatch(str(rank)):
-                    return f"[rank{int(rank)}]: "
-    return ""
-
-
-def _load(line: bytes) -> dict[str, Any] | None:
-    line = line.strip()
-    if line[:1] != b"{" or line[-1:] != b"}":
-        return None
-    try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _message(wrap: Mapping[str, Any]) -> str | None:
-    """The text that was wrapped; None where there is none."""
-    payload = wrap.get("jsonPayload")
-    if isinstance(payload, dict):
-        wrap = payload
-    for key in ("log", "textPayload", "message", "msg"):
-        text = wrap.get(key)
-        if isinstance(text, str):
-            stack = next((stack for name in _STACKS if isinstance(stack := wrap.get(name), str) and stack.strip()), None)
-            return text if stack is None else f"{text.rstrip()}\n{stack}"
-    told = wrap.get("message")  # torchrun's error.json: {"message": {"message": ..., "extraInfo": {"py_callstack": ..., "timestamp": ...}}}
-    if isinstance(told, dict) and isinstance(told.get("message"), str):
-        extra = told.get("extraInfo")
-        stack = extra.get("py_callstack") if isinstance(extra, dict) else None
-        return stack if isinstance(stack, str) and stack.strip() else str(told["message"])
-    return None
-
-
-def _time(wrap: Mapping[str, Any]) -> str | None:
-    told = wrap.get("message")
-    extra = told.get("extraInfo") if isinstance(told, dict) else None
-    payload = wrap.get("jsonPayload")
-    for fields in (wrap, payload, extra):
-        if not isinstance(fields, dict):
-            continue
-        for key in _TIMES:
-            time = _rfc3339(fields.get(key))
-            if time is not None:
-                return time
-    return None
-
-
-def _rfc3339(value: Any) -> str | None:
-    """A time as text, or as seconds, milliseconds, microseconds or nanoseconds since 1970, in RFC 3339 form; None where it is none."""
-    if isinstance(value, str) and _RFC3339.fullmatch(value.strip()):
-        return value.strip().replace(" ", "T").replace(",", ".")
-    try:
-        seconds = float(value)
-        if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 1e8:  # 1973
-            return None
-        while seconds > 1e11:  # the year 5138
-            seconds /= 1_000
-        moment = datetime.fromtimestamp(seconds, UTC)
-    except (TypeError, ValueError, OverflowError, OSError):
-        return None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{moment.microsecond:06d}" if moment.microsecond else "") + "Z"
+def _read_sure(line: bytes) -> Piece | None:
+    loaded = load(line)
+    told = None if loaded is None else tell(loaded[1])
+    return after(loaded[0], told) if loaded is not None and told is not None and told.sure else None

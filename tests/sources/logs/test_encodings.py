@@ -37,6 +37,29 @@ def test_without_a_byte_order_mark(tmp_path, name):
     assert read(tmp_path, TEXT.encode(name))[0] == TEXT.encode()
 
 
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_mostly_chinese_without_a_byte_order_mark(tmp_path, name):
+    text = "".join(f"第{n}步完成，数据集已经全部加载到内存之中，训练继续进行\n" for n in range(400)) + "ValueError: 损失\n"
+    assert read(tmp_path, text.encode(name))[0] == text.encode()
+
+
+def test_numbers_of_two_bytes_are_no_utf_16():
+    tokens = b"".join(((n * 7919) % 32_000).to_bytes(2, "little") for n in range(2_048))
+    few = b"".join(((n * 7919) % 300).to_bytes(2, "little") for n in range(2_048))
+    assert encoding(tokens) == encoding(few) == ("utf-8", 0)
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("lines", [3, 9_000])
+def test_another_program_wrote_on_in_utf_8(tmp_path, name, lines):
+    more = "[rank5]: FileNotFoundError: [Errno 2] No such file or directory: '/données/x.idx'\n"
+    text = ("\ufeff" + TEXT[: lines * 20]).encode(name) + "\n".encode(name) + more.encode()
+    shown, reader = read(tmp_path, text)
+    assert shown.endswith(b"\n" + more.encode())
+    assert shown.startswith(TEXT[: lines * 20].encode())
+    assert reader.skip is None
+
+
 def test_a_half_sign_at_the_end_and_a_lone_surrogate(tmp_path):
     text, reader = read(tmp_path, b"\xff\xfe" + "ab".encode("utf-16-le") + b"\x00\xd8" + "c".encode("utf-16-le") + b"d")
     assert text == "ab�c�\n".encode()

@@ -46,6 +46,10 @@ CUT = [
     "[1,0]<stdout>:a¦[1,3]<stderr>:b",
     "12: ok¦[rank3]: Traceback (most recent call last):",
     "node01: ok¦[rank3]: Traceback (most recent call last):",
+    "[rank5]: FileNotFoundError: [Errno 2] No such file or directory: '/data/a.idx'¦[rank6]: FileNotFoundError: [Errno 2] x: '/data/b.idx'",
+    "[rank5]: ValueError: can't split 'it'¦[rank6]: ValueError: can't split 'it'",
+    '[rank7]:   File "/a/b.py", line 1, in step¦[rank7]:     self._init_group(¦[rank7]: torch.cuda.OutOfMemoryError: CUDA out of memory (GPU 7)',
+    '[rank7]:     x = [¦[rank6]:   File "/a/b.py", line 1, in f',
 ]
 
 WHOLE = [
@@ -53,6 +57,9 @@ WHOLE = [
     "x",
     "see [rank0] for details",
     "see [rank0]: it died",
+    "[rank1]: RuntimeError: a peer failed ([rank3]: ValueError: x (y)), see its log",
+    "[rank1]: RuntimeError: a peer said '[rank3]: ValueError: x' and left",
+    "[rank1]: RuntimeError: a peer's last word was '[rank3]: ValueError: x'",
     "the log says '[rank3]: Traceback (most recent call last):' and ends",
     'print("[rank3]: Traceback (most recent call last):")',
     "as in `[E1023 02:44:30.941975491 ProcessGroupNCCL.cpp:632] x`",

@@ -87,6 +87,16 @@ def test_a_level_in_a_column_leaves_the_indentation() -> None:
     assert prefixes.strip(raw).text == '  File "a.py", line 3, in f'
 
 
+def test_what_mpirun_prints_behind_a_margin() -> None:
+    lines = [
+        f"2026-03-14T02:48:05+00:00 run/algo-1-17 [1,mpirank:{rank},algo-2]<stderr>:{word}"
+        for rank, word in enumerate(["start", "load", "build"])
+    ]
+    raw = lines[0].replace("start", "  indented")
+    line = _taught(lines).strip(raw)
+    assert (line.text, line.rank, line.host) == ("  indented", 0, "algo-2")
+
+
 def test_machines_that_a_margin_names_are_streams_of_their_own() -> None:
     lines = [f"run/algo-{number % 2 + 1}-17 {text}" for number, text in enumerate([*BODY, *BODY])]
     prefixes = _taught(lines)

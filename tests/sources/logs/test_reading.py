@@ -88,6 +88,14 @@ def test_empty(tmp_path, data):
     assert not reader.ends_mid_line
 
 
+@pytest.mark.parametrize("data", [b"\n\n\n", b" \r\n\t\n", b"\n" * 300_000])
+def test_blank_lines_alone(tmp_path, data):
+    _, reader = read(write(tmp_path, data))
+    assert reader.blank
+    assert reader.skip is not None
+    assert reader.skip.reason == "empty: nothing but blank lines in it"
+
+
 def test_a_hole_of_nul_bytes_at_the_end_is_no_line(tmp_path):
     chunks, reader = read(write(tmp_path, b"saved\n" + b"\0" * 5_000))
     assert told(chunks) == [(b"saved\n", 1, False)]

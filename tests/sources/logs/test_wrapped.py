@@ -120,9 +120,9 @@ def test_an_escape_sequence_across_two_pieces(tmp_path):
         ({"message": "lone \ud800", "time": T}, f"{T} stdout F lone ?"),
         ({"message": "failed", "exc_info": "Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: x"}, 'failed\rTraceback (most recent call last):\r  File "a.py", line 1\rValueError: x'),
         ({"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  ...\nValueError: x\n", "timestamp": "1714557600"}}},
-         "2024-05-01T10:00:00Z stdout F Traceback (most recent call last):\r  ...\rValueError: x"),
+         "\r".join(f"2024-05-01T10:00:00Z stdout F {part}" for part in ("Traceback (most recent call last):", "  ...", "ValueError: x"))),
         ({"message": {"message": "RuntimeError: x"}}, "RuntimeError: x"),
-        ({"msg": "a\nb", "rank": 3, "time": T}, f"{T} stdout F [rank3]: a\r[rank3]: b"),
+        ({"msg": "a\nb", "rank": 3, "time": T}, f"{T} stdout F [rank3]: a\r{T} stdout F [rank3]: b"),
         ({"message": "hello", "extra": {"global_rank": "12"}}, "[rank12]: hello"),
         ({"message": "[rank7]: hello", "rank": 3}, "[rank7]: hello"),
         ({"message": "hello", "rank": True}, "hello"),
@@ -137,7 +137,7 @@ def test_services(tmp_path, wrap, line):
 def test_a_traceback_in_one_message_stays_readable(tmp_path):
     stack = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\nRuntimeError: boom'
     assert read(tmp_path, {"textPayload": stack + "\n", "timestamp": T}, {"textPayload": "next", "timestamp": T}) == [
-        f"{T} stdout F " + stack.replace("\n", "\r"),
+        f"{T} stdout F " + stack.replace("\n", f"\r{T} stdout F "),
         f"{T} stdout F next",
     ]
 
