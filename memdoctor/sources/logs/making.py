@@ -15,6 +15,7 @@ from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.store import Store
 
 STARTS = ("run.start",)
+SIGNS = ("run.version", "run.world", "run.phase")  # kinds of which some are told at a start
 _FRAMEWORKS = ("megatron-lm",)  # whose start lines come some time after the launch
 START = 16  # characters that tell one start line from another
 _FAILURES = ("process.exit", "cuda.oom", "native.crash", "watchdog.timeout", "scheduler")
@@ -61,6 +62,11 @@ class FactMaker:
 
     def stepped(self, iteration: int) -> None:
         self._iteration, self._phase, self._dirty, self._stepped = iteration, "training", True, True
+
+    @property
+    def ended(self) -> bool:
+        """True once the end of the job was told."""
+        return self._over or len(self._dead) >= catalog.SEVERAL
 
     def context(self) -> dict[str, Any]:
         return {"phase": self._phase, "iteration": self._iteration}
@@ -125,10 +131,10 @@ class FactMaker:
     def _sign(self, name: str, text: str, rank: int | None, host: str | None) -> None:
         """What ranks print at a start begins a new attempt where the job, the rank or several ranks came to their end, and they had begun before."""
         if name == _TRACED:
-            again = (self._stepped or bool(self._ranks)) and (self._over or len(self._dead) >= catalog.SEVERAL)
+            again = (self._stepped or bool(self._ranks)) and self.ended
         elif rank is None:
             begun = text in self._begun or self._stepped or (not self._begun and (host is None or host in self._hosts))
-            again = begun and (self._over or len(self._dead) >= catalog.SEVERAL)
+            again = begun and self.ended
         else:
             again = rank in self._dead or (self._over and rank in self._ranks)
         if again:

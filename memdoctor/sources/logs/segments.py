@@ -9,7 +9,7 @@ from memdoctor.sources.logs.glue import split_glued
 from memdoctor.sources.logs.index import Opened
 from memdoctor.sources.logs.lines import Line
 from memdoctor.sources.logs.looks import kernels, looks_like_an_error, only_speaks_of
-from memdoctor.sources.logs.making import STARTS, FactMaker, Found
+from memdoctor.sources.logs.making import SIGNS, STARTS, FactMaker, Found
 from memdoctor.sources.logs.margins import hides
 from memdoctor.sources.logs.place import Place
 from memdoctor.sources.logs.streams import OpenTraceback, Streams
@@ -91,7 +91,7 @@ class SegmentReader:
             self._emit("error.line", {"text": line.text.strip()[:500]}, line, raw)
 
     def _emit(self, kind: str, fields: dict[str, Any], line: Line, raw: str) -> None:
-        if kind in STARTS:  # what is still open belongs to the attempt before
+        if kind in STARTS or (kind in SIGNS and self._maker.ended):  # what is still open belongs to the attempt before
             self._streams.close_tracebacks()
         self._maker.make(kind, fields, self._found(line, raw))
 
