@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memdoctor.records import entity
 from memdoctor.sources.logs.cleaning import LineCleaner, clean
@@ -20,13 +20,14 @@ class Chunk:
     ``data`` is whole lines, each with its ``\\n`` (the last line of a file gets one); ``line`` is the 1-based number of the first.
     With ``part`` it is a window of one line instead: of ``WINDOW`` bytes, beginning with the last ``OVERLAP`` bytes of the window before;
     all windows of a line carry its number and only the last ends with ``\\n``. ``lines`` is how many line ends are in it, where whoever looks
-    at the data counts them anyway and says so.
+    at the data counts them anyway and says so. ``places`` are the numbers of the lines where they do not follow each other.
     """
 
     data: bytes
     line: int
     part: bool = False
     lines: int | None = None
+    places: Sequence[int] | None = None
 
 
 class Cutter:

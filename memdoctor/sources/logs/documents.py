@@ -1,12 +1,13 @@
 """Log lines within a JSON document: an array or a list in an object, on one line or pretty-printed over many, of which nothing is kept but one record.
 
-Over many lines each message takes the place of the line in which it stands, and all others are empty, so that line numbers hold. Of a
-document on one line each record counts as a line: its number is the place of the record.
+The messages come out one after the other, each with the number of the line on which it stands. Of a document on one line each record counts
+as a line: its number is the place of the record.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from memdoctor.lazy import lazy
@@ -25,7 +26,10 @@ _NAMED = lazy(
 
 
 class Document:
-    """Takes the messages out of the records that stand within ``level`` brackets; ``one_line``: each is to be a line of its own."""
+    """Takes the messages out of the records that stand within ``level`` brackets; ``one_line``: each is to be a line of its own.
+
+    ``lines`` is how many lines there were so far.
+    """
 
     def __init__(self, level: int, *, one_line: bool) -> None:
         self._level, self._one_line = level, one_line
@@ -33,22 +37,23 @@ class Document:
         self._rest = b""  # a string that is not over
         self._record: list[bytes] | None = None  # what there is of the record at hand
         self._size = 0
+        self._begun = 0  # the line on which it begins
         self._beside: Fields | None = None
         self._open: list[bytes] | None = None  # an object one level above the records, which may tell what they share
-        self._line: list[bytes] = []  # the messages on the line at hand
         self._bare = True  # the line at hand holds no bracket, and stands outside all
-        self.records = self.told = 0
+        self._out: list[bytes] = []
+        self._places: list[int] = []
+        self.lines = self.records = self.told = 0
 
-    def feed(self, data: bytes) -> bytes:
-        """``data`` is whole lines or, of a document on one line, any part."""
+    def feed(self, data: bytes) -> tuple[bytes, Sequence[int]]:
+        """The messages that are over by now, and their lines. ``data`` is whole lines or, of a document on one line, any part."""
         data, self._rest = self._rest + data, b""
-        out: list[bytes] = []
         begin, shared, line = 0, 0, 0
         for match in _TOKEN.finditer(data):
             token, at = match[0], match.start()
             if token in (b"{", b"["):
                 if self._depth == self._level and self._record is None:
-                    self._record, begin, self._size = [], at, 0
+                    self._record, begin, self._size, self._begun = [], at, 0, self.lines + 1
                 elif self._depth == self._level - 1 and token == b"{" and self._open is None:
                     self._open, shared = [], at
                 self._depth += 1
@@ -57,17 +62,15 @@ class Document:
                 self._depth = max(0, self._depth - 1)
                 self._bare = False
                 if self._record is not None and self._depth == self._level:
-                    self._record.append(data[begin : match.end()])
-                    self._take(b"".join(self._record), out)
+                    self._take(b"".join([*self._record, data[begin : match.end()]]))
                     self._record = None
                 elif self._open is not None and self._depth == self._level - 1:
                     self._share(b"".join([*self._open, data[shared : match.end()]]))
                     self._open = None
             elif token == b"\n":
+                self.lines += not self._one_line
                 if self._bare and self._depth == 0 and not self._one_line:
-                    self._line.append(data[line:at])
-                if self._record is None:
-                    self._end_line(out)
+                    self._tell(data[line:at], self.lines)
                 line, self._bare = match.end(), self._depth == 0
             elif token == b'"' and data.find(b"\n", at) < 0 and len(data) - at < LONGEST:
                 self._rest, data = data[at:], data[:at]
@@ -76,57 +79,51 @@ class Document:
             self._size += len(data) - begin
             self._record.append(data[begin:])
             if self._size > LONGEST:
-                self._give_up(out)
+                self._give_up()
         if self._open is not None:
             self._open = [*self._open, data[shared:]] if sum(map(len, self._open)) + len(data) - shared < LONGEST else None
-        return b"".join(out)
+        return self._given()
 
-    def finish(self) -> bytes:
+    def finish(self) -> tuple[bytes, Sequence[int]]:
         """What is left at the end of the file: a record that is cut off stays as it is."""
-        out: list[bytes] = []
         if self._record is not None:
-            self._give_up(out)
-        return b"".join(out)
+            self._give_up()
+        return self._given()
 
-    def _take(self, text: bytes, out: list[bytes]) -> None:
+    def _given(self) -> tuple[bytes, Sequence[int]]:
+        out, places = self._out, self._places
+        self._out, self._places = [], []
+        return b"".join(out), places
+
+    def _tell(self, text: bytes, line: int) -> None:
+        self._out.append(text + b"\n")
+        self._places.append(line)
+
+    def _take(self, text: bytes) -> None:
         self.records += text[:1] == b"{"
         told = tell(_value(text), self._beside)
-        lines = [b""] * (1 if self._one_line else text.count(b"\n") + 1)
-        if told is not None:
-            self.told += 1
-            lines[0 if self._one_line else _line_of(told, text)] = piece_of(told).joined()
-        elif self._one_line:
+        if told is None:
             return
-        for number, line in enumerate(lines):
-            if line:
-                self._line.append(line)
-            if number < len(lines) - 1 or self._one_line:
-                out.append(b"\r".join(self._line) + b"\n")
-                self._line.clear()
+        self.told += 1
+        if self._one_line:
+            self.lines += 1
+        self._tell(piece_of(told).joined(), self.lines if self._one_line else self._begun + _line_of(told, text))
 
     def _share(self, text: bytes) -> None:
         value = _value(text)
         if isinstance(value, dict):
             self._beside = value
 
-    def _end_line(self, out: list[bytes]) -> None:
-        if not self._one_line:
-            out.append(b"\r".join(self._line) + b"\n")
-            self._line.clear()
-
-    def _give_up(self, out: list[bytes]) -> None:
+    def _give_up(self) -> None:
         """A record that is too long, or that is cut off, comes out as it is."""
         text = b"".join(self._record or [])
         self._record = None
         if self._one_line:
-            out.append(text.replace(b"\n", b" ") + b"\n")
+            self.lines += 1
+            self._tell(text.replace(b"\n", b" "), self.lines)
             return
-        *lines, last = text.split(b"\n")
-        for line in lines:
-            self._line.append(line)
-            self._end_line(out)
-        if last:
-            self._line.append(last)
+        for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), self._begun):
+            self._tell(line, number)
 
 
 def document(data: bytes) -> Document | None:

@@ -33,6 +33,13 @@ def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     left = deque(wanted)
     reader = Reader(file)
     for chunk in reader:
+        if chunk.places is not None:
+            for number, raw in zip(chunk.places, chunk.data.split(b"\n"), strict=False):
+                while left and left[0] < number:
+                    left.popleft()
+                if left and left[0] == number:
+                    yield left.popleft(), raw.rpartition(b"\r")[2]
+            continue
         chunk.lines = chunk.data.count(b"\n")
         start, at = 0, chunk.line
         while left and left[0] < chunk.line + chunk.lines:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from memdoctor.model import Skip
 from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.escapes import unescaped
 from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
@@ -31,6 +33,7 @@ class Reader:
         self.file = file
         self._on_bytes, self._raw = on_bytes, raw
         self._told = 0
+        self._decided = False
         self.bytes_read = self.lines = 0
         self.truncated = self.ends_mid_line = False
         self.blank = True
@@ -61,10 +64,14 @@ class Reader:
             self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
-        for data, part in _unwrap(iter(cutter)):
+        for data, part, places in self._unwrapped((unescaped(data), part) for data, part in cutter):
             self.bytes_read = stored.count
             self._tell()
             self.blank = self.blank and (data.isspace() or not data)
+            if places is not None:
+                self.lines = places[-1]
+                yield Chunk(data, places[0], part, places=places)
+                continue
             chunk = Chunk(data, self.lines + 1, part)
             yield chunk
             self.lines += data.count(b"\n") if chunk.lines is None else chunk.lines
@@ -76,6 +83,43 @@ class Reader:
             self._stop(str(cutter.broken))
         elif self.blank:
             self._stop("empty" if stored.count == 0 else f"empty: nothing but {'blank lines' if self.lines else 'padding'} in it")
+
+    def _unwrapped(self, pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+        """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
+        wrapping: Unwrapper | None = None
+        for data, part in pieces:
+            if not self._decided:
+                found, self._decided = _wrapping(data, part), True
+                if isinstance(found, (Document, YamlRecords)):
+                    yield from self._records(found, chain(((data, part),), pieces))
+                    return
+                wrapping = found
+            if wrapping is None:
+                yield data, part, None
+                continue
+            before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
+            if before:
+                yield before, False, None
+            if data:
+                yield data, part, None
+        rest = b"" if wrapping is None else wrapping.finish()
+        if rest:
+            yield rest, False, None
+
+    def _records(
+        self, wrapping: Document | YamlRecords, pieces: Iterator[tuple[bytes, bool]]
+    ) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+        """The messages of records, and where they stand."""
+        within = False
+        for data, part in pieces:
+            out, places = wrapping.feed(data[OVERLAP:] if within else data)
+            within = part and not data.endswith(b"\n")
+            if places:
+                yield out, False, places
+        out, places = wrapping.finish()
+        if places:
+            yield out, False, places
+        self.lines = wrapping.lines
 
     def _tell(self) -> None:
         new = self.bytes_read - self._told
@@ -95,29 +139,3 @@ def _wrapping(data: bytes, part: bool) -> Unwrapper | Document | YamlRecords | N
 
         return follower(data) or unwrapper(data)
     return unwrapper(data) or unfolder(data)
-
-
-def _unwrap(pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
-    wrapping: Unwrapper | Document | YamlRecords | None = None
-    decided = within = False
-    for data, part in pieces:
-        if not decided:
-            wrapping, decided = _wrapping(data, part), True
-        if wrapping is None:
-            yield data, part
-            continue
-        if isinstance(wrapping, Document):
-            out = wrapping.feed(data[OVERLAP:] if within else data)
-            within = part and not data.endswith(b"\n")
-            if out:
-                yield out, False
-            continue
-        before, data = (wrapping.finish(), data) if part else (b"", wrapping.feed(data))
-        if before:
-            yield before, False
-        if data:
-            yield data, part
-    rest = b"" if wrapping is None else wrapping.finish()
-    if rest:
-        yield rest, False

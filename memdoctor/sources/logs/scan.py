@@ -75,6 +75,10 @@ class FileScan:
         return self._beginning.first
 
     @property
+    def machines(self) -> set[str]:
+        return self._beginning.machines
+
+    @property
     def ranks(self) -> set[int]:
         return self._beginning.ranks
 
@@ -114,10 +118,11 @@ class FileScan:
     def _read(self, chunk: Chunk) -> None:
         data, place, streams, steps, opened_by = chunk.data, self._place, self._streams, self._steps, self._index.opened
         count, waiting, met = counter(self._mean), steps.waiting, self._met
-        line, counted, sampled, most = chunk.line, 0, 0.0, self._sampling.most
+        number, places, counted, sampled, most = chunk.line, chunk.places, 0, 0.0, self._sampling.most
         for start, end, gates in self._to_read(data):
-            line += count(data, counted, start)
+            number += count(data, counted, start)
             counted = start
+            line = number if places is None else places[number - chunk.line]
             if gates in waiting and not streams.open:  # as nearly all step lines
                 group = waiting[gates]
                 group.lines.append(line)
@@ -150,7 +155,7 @@ class FileScan:
         if not self._sampling.alarmed and not self._index.alarms.isdisjoint(self._maker.kinds):
             self._sampling.alarm()
             self._look_beside(chunk)
-        chunk.lines = line - chunk.line + count(data, counted, len(data))
+        chunk.lines = number - chunk.line + count(data, counted, len(data))
         self._mean = len(data) / (chunk.lines + 1)
 
     def _settle(self) -> None:
@@ -221,9 +226,10 @@ class FileScan:
         place.enter(chunk)
         streams = Streams(self._number, place, self._maker, self._index)
         segments = SegmentReader(place, streams, self._maker, self.ranks)
-        counted = 0
+        number, counted = chunk.line, 0
         for start, end, gates in self._index.matcher.hits(data, self._index.others):
-            place.line += data.count(b"\n", counted, start)
+            number += data.count(b"\n", counted, start)
+            place.line = number if chunk.places is None else chunk.places[number - chunk.line]
             place.start, counted = start, start
             segments.read(data[start:end][-LONG:], self._index.opened(gates), step=False, window=chunk.part)
         streams.close()

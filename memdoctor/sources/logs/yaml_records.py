@@ -1,9 +1,11 @@
 """Log lines within YAML, as Google Cloud's command prints log entries unless told otherwise: records between lines of ``---``.
 
-Each message takes the place of the line on which it begins, and all others are empty, so that line numbers hold.
+The messages come out one after the other, each with the number of the line on which it begins.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.envelopes import Told, tell
@@ -18,36 +20,48 @@ _PAYLOAD = lazy(rb"(?:^|\n)(?:textPayload|jsonPayload):")
 
 
 class YamlRecords:
-    """Takes the messages out, chunk after chunk of whole lines."""
+    """Takes the messages out, chunk after chunk of whole lines. ``lines`` is how many there were so far."""
 
     def __init__(self) -> None:
-        self._lines: list[bytes] = []  # of the record at hand
+        self._record: list[bytes] = []  # the lines of the record at hand
         self._size = 0
+        self._out: list[bytes] = []
+        self._places: list[int] = []
+        self.lines = 0
 
-    def feed(self, data: bytes) -> bytes:
-        """The lines of the records that are over by now."""
-        out: list[bytes] = []
+    def feed(self, data: bytes) -> tuple[bytes, Sequence[int]]:
+        """The messages of the records that are over by now, and their lines. ``data`` is whole lines, or a part of a long one."""
+        if not data.endswith(b"\n"):  # of the last part the line is counted
+            return b"", ()
         for line in data[:-1].split(b"\n"):
             if line == _MARK or self._size > LONGEST:
-                self._end(out)
-            self._lines.append(line)
+                self._end()
+            self._record.append(line)
             self._size += len(line) + 1
-        return b"".join([line + b"\n" for line in out])
+            self.lines += 1
+        return self._given()
 
-    def finish(self) -> bytes:
+    def finish(self) -> tuple[bytes, Sequence[int]]:
         """The last record."""
-        out: list[bytes] = []
-        self._end(out)
-        return b"".join([line + b"\n" for line in out])
+        self._end()
+        return self._given()
 
-    def _end(self, out: list[bytes]) -> None:
-        lines, self._lines, self._size = self._lines, [], 0
+    def _given(self) -> tuple[bytes, Sequence[int]]:
+        out, places = self._out, self._places
+        self._out, self._places = [], []
+        return b"".join(out), places
+
+    def _end(self) -> None:
+        lines, self._record, self._size = self._record, [], 0
+        first = self.lines - len(lines) + 1
         told = _told(b"\n".join(lines))
         if told is None:
-            out += lines
+            self._out += [line + b"\n" for line in lines]
+            self._places += range(first, first + len(lines))
             return
+        self._out.append(piece_of(told).joined() + b"\n")
         place = next((number for number, line in enumerate(lines) if line.lstrip().startswith(told.key.encode() + b":")), 0)
-        out += [piece_of(told).joined() if number == place else b"" for number in range(len(lines))]
+        self._places.append(first + place)
 
 
 def yaml_records(data: bytes) -> YamlRecords | None:

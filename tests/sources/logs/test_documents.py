@@ -18,18 +18,23 @@ from memdoctor.sources.logs.wrapped import unwrapper
 T = "2024-05-01T10:00:00Z"
 
 
-def read(folder: Path, text: str) -> list[str]:
+def read(folder: Path, text: str) -> dict[int, str]:
+    """The lines that come out, by their numbers."""
     path = folder / "x.json"
     path.write_text(text, newline="")
     reader = Reader(LogFile(str(path)))
-    out = ""
+    out: list[str] = []
+    places: list[int] = []
     for chunk in reader:
-        assert chunk.line == out.count("\n") + 1
-        assert chunk.data.endswith(b"\n")
+        assert chunk.places is not None
+        assert chunk.line == chunk.places[0]
         assert not chunk.part
-        out += chunk.data.decode()
-    assert reader.lines == out.count("\n")
-    return out.split("\n")[:-1]
+        out += chunk.data.decode().split("\n")[:-1]
+        places += chunk.places
+    assert places == sorted(places)
+    if "\n" in text.strip():
+        assert reader.lines == text.removesuffix("\n").count("\n") + 1
+    return dict(zip(places, out, strict=True))
 
 
 def entries(count: int, **more: Any) -> list[dict[str, Any]]:
@@ -38,27 +43,27 @@ def entries(count: int, **more: Any) -> list[dict[str, Any]]:
 
 def test_messages_stand_where_they_stand_in_the_file(tmp_path):
     text = json.dumps(entries(3, resource={"labels": {"pod_name": "w-3"}}), indent=2)
-    out = read(tmp_path, text)
-    for stored, line in zip(text.split("\n"), out, strict=True):
-        number = stored.split('"line ')[-1][0] if "textPayload" in stored else ""
-        assert line == (f"{T} stdout F [pod/w-3/-] line {number} [{{" if number else "")
+    stored = text.split("\n")
+    assert {stored[number - 1]: line for number, line in read(tmp_path, text).items()} == {
+        f'    "textPayload": "line {i} [{{",': f"{T} stdout F [pod/w-3/-] line {i} [{{" for i in range(3)
+    }
 
 
 def test_of_a_document_on_one_line_each_record_is_a_line(tmp_path):
-    assert read(tmp_path, json.dumps(entries(3))) == [f"{T} stdout F line {i} [{{" for i in range(3)]
-    assert read(tmp_path, json.dumps(entries(3)) + "\n") == [f"{T} stdout F line {i} [{{" for i in range(3)]
+    lines = {i + 1: f"{T} stdout F line {i} [{{" for i in range(3)}
+    assert read(tmp_path, json.dumps(entries(3))) == lines
+    assert read(tmp_path, json.dumps(entries(3)) + "\n") == lines
 
 
 def test_a_long_line_is_read_in_windows(tmp_path):
     out = read(tmp_path, json.dumps(entries(40_000, labels={"app": "x" * 20})))
-    assert out == [f"{T} stdout F line {i} [{{" for i in range(40_000)]
+    assert out == {i + 1: f"{T} stdout F line {i} [{{" for i in range(40_000)}
 
 
 def test_many_lines_over_many_chunks(tmp_path):
     text = json.dumps({"events": [{"timestamp": 1714557600000, "message": f"m {i}\nand more"} for i in range(20_000)]}, indent=4)
     out = read(tmp_path, text)
-    assert len(out) == text.count("\n") + 1
-    assert [line for line in out if line] == [f"{T} stdout F m {i}\r{T} stdout F and more" for i in range(20_000)]
+    assert out == {5 + 4 * i: f"{T} stdout F m {i}\r{T} stdout F and more" for i in range(20_000)}
 
 
 def test_what_several_records_share(tmp_path):
@@ -66,27 +71,25 @@ def test_what_several_records_share(tmp_path):
         {"stream": {"pod": f"w-{i}"}, "values": [["1714557600000000000", f"a {i}"], ["1714557600000000000", f"b {i}"]]} for i in range(2)
     ]
     out = read(tmp_path, json.dumps({"data": {"result": streams}}))
-    assert out == [f"{T} stdout F [pod/w-{i}/-] {name} {i}" for i in range(2) for name in "ab"]
+    assert [*out.values()] == [f"{T} stdout F [pod/w-{i}/-] {name} {i}" for i in range(2) for name in "ab"]
 
 
 def test_plain_text_around_records_stays(tmp_path):
     out = read(tmp_path, json.dumps(entries(1), indent=1) + "\nERROR: (gcloud.logging.read) quota\n")
-    assert out[-1] == "ERROR: (gcloud.logging.read) quota"
-    assert len(out) == 8
+    assert out == {4: f"{T} stdout F line 0 [{{", 8: "ERROR: (gcloud.logging.read) quota"}
 
 
 def test_a_record_that_is_cut_off_stays_as_it_is(tmp_path):
     whole = json.dumps(entries(3), indent=2)
     cut = whole[: whole.rfind('"timestamp"')]
     out = read(tmp_path, cut)
-    assert len(out) == cut.count("\n") + 1
-    assert '    "textPayload": "line 2 [{",' in out
+    assert out[14] == '    "textPayload": "line 2 [{",'
 
 
-def test_a_record_without_end_is_not_kept(tmp_path):
+def test_a_record_without_end_hides_nothing_before_it(tmp_path):
     text = json.dumps(entries(50), indent=2)[:-2] + ',\n{"message": "' + "x" * 100 + '",\n' + '"y": "z",\n' * (LONGEST // 8)
     out = read(tmp_path, text)
-    assert len(out) == text.count("\n")
+    assert out[4] == f"{T} stdout F line 0 [{{"
 
 
 @pytest.mark.parametrize(
@@ -119,17 +122,15 @@ def test_yaml(tmp_path):
         "---\njsonPayload:\n  message: third\n  rank: 4\ntimestamp: '2024-05-01T10:00:00Z'\n"
     )
     stamp = f"{T} stdout F "
-    assert read(tmp_path, text) == [
-        "", "", f"{stamp}it's", "",
-        "", f"{stamp}first\r{stamp}  second", "", "", "",
-        "", "", f"{stamp}[rank4]: third", "", "",
-    ]  # fmt: skip
+    assert read(tmp_path, text) == {3: f"{stamp}it's", 6: f"{stamp}first\r{stamp}  second", 12: f"{stamp}[rank4]: third"}
 
 
 @given(st.text(alphabet='[]{}",:\\ \n1aé', max_size=60))
-def test_any_brackets_keep_their_lines(text):
+def test_any_brackets_tell_their_lines(text):
     whole = document(b'[\n{"message": "a"},\n{"message": "b"},\n')
     assert whole is not None
     data = b'[\n{"message": "a"},\n{"message": "b"},\n' + text.encode() + b"\n"
-    out = whole.feed(data) + whole.finish()
-    assert out.count(b"\n") == data.count(b"\n")
+    for out, places in (whole.feed(data), whole.finish()):
+        assert out.count(b"\n") == len(places)
+        assert [*places] == sorted(places)
+    assert whole.lines == data.count(b"\n")
