@@ -10,6 +10,7 @@ from memdoctor.sources.logs.archives import MAGIC, Unpacked, packing
 from memdoctor.sources.logs.cutting import OVERLAP, WINDOW, Chunk, Cutter
 from memdoctor.sources.logs.documents import Document, document
 from memdoctor.sources.logs.encodings import decoded
+from memdoctor.sources.logs.escapes import unescaped
 from memdoctor.sources.logs.folded import unfolder
 from memdoctor.sources.logs.inputs import LogFile
 from memdoctor.sources.logs.kinds import LOOK, foreign
@@ -75,7 +76,7 @@ class Reader:
             self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
-        for data, part, places in self._turned(self._unwrapped(iter(cutter))):
+        for data, part, places in self._turned(self._unwrapped((unescaped(data), part) for data, part in cutter)):
             self.bytes_read = stored.count
             self._tell()
             self.blank = self.blank and (data.isspace() or not data)

@@ -28,7 +28,13 @@ class Sacct:
 
     @staticmethod
     def is_it(sample: Sequence[str]) -> bool:
-        return any("jobid" in line.lower() and _HEADER.match(line) for line in sample[:3])
+        """Its header comes first, but for the command itself; below a log, signals read its rows."""
+        for line in sample[:3]:
+            if "jobid" in line.lower() and _HEADER.match(line):
+                return True
+            if line.strip() and "sacct" not in line:
+                return False
+        return False
 
     def feed(self, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
         if _HEADER.match(text):
