@@ -576,6 +576,20 @@ KINDS: Mapping[str, Kind] = {
 # fmt: on
 
 
+ABORTS = ("native.crash", "watchdog.taken_down")  # kinds that tell the end of a process
+SEVERAL = 2  # ranks that abort: the job does not live on without them
+_LAUNCHERS = ("torchrun", "launcher", "deepspeed", "accelerate", "lightning", "mpirun", "mpiexec", "slurm", "pdsh")
+_ENDS = ("cancelled", "time_limit", "preempted", "node_failure", "task_exit", "task_signal", "evicted")
+
+
+def ends_job(kind: str, fields: Mapping[str, Any]) -> bool:
+    """True for a fact by which a launcher tells that workers failed, or a scheduler that a job, a step or a task is over. Fields may be texts."""
+    if kind == "scheduler":
+        return fields.get("name") in _ENDS and fields.get("state") != "shell"
+    code = fields.get("exitcode")
+    return kind == "process.exit" and fields.get("name") != "terminated" and code not in (None, 0, "0") and fields.get("by") in _LAUNCHERS
+
+
 def convert(kind: str, name: str, text: Any) -> Any:
     """A captured text as the value its field's type asks for; None where it does not parse. ``kind`` must be known."""
     if text is None or not isinstance(text, str):

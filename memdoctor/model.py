@@ -235,8 +235,9 @@ class FileRead:
     """What reading one file yielded besides facts.
 
     ``number`` is the file's place in the reading order (the high bits of every ``Fact.seq``); ``epochs`` how many attempts the file
-    alone tells apart; ``attempt`` the attempt that its name tells, ``rank`` likewise; ``series`` its step lines (sources/logs/steps.py);
-    ``opened`` the path itself where it cannot be shown as it is.
+    alone tells apart; ``attempt`` the attempt that its name tells, ``rank``, ``local_rank`` and ``host`` likewise; ``series`` its step lines
+    (sources/logs/steps.py); ``opened`` the path itself where it cannot be shown as it is; ``unit`` the files among which a local rank is unique,
+    ``nodes`` how many such sets the names in its folder show, ``machines`` what the labels of its first lines name.
     """
 
     path: str
@@ -253,6 +254,11 @@ class FileRead:
     ranks: frozenset[int]
     series: Any
     opened: str | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    unit: str = ""
+    nodes: int = 1
+    machines: frozenset[str] = frozenset()
 
 
 @record

@@ -6,19 +6,22 @@ Files with as many segments as the job has attempts count them alike; the others
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 
-from memdoctor.derive.lives import collectives, lives
+from memdoctor.catalog import ABORTS, SEVERAL, ends_job
+from memdoctor.derive.lives import aborts, collectives, lives
 from memdoctor.model import Fact, FileRead, Stamp
 
 Key = tuple[str, str, int | None, int]
 Parts = Sequence[tuple[int, int]]  # of a file: the seq at which each part of it begins, and the attempt it belongs to
 LAUNCHER_FAILED = "process.exit"
 _OF_LAUNCHERS = (LAUNCHER_FAILED, "scheduler")
+SIGNS = ("sign", "traced")  # names of start lines that each rank prints, or that are not only printed at a start
 _seq = attrgetter("seq")
 ROUND = 1.0  # seconds within which one launcher reports the workers of one round
 
@@ -28,8 +31,10 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
     by_file: dict[int, list[Fact]] = {file.number: [] for file in files}
     for fact in facts:
         by_file.setdefault(fact.seq >> 44, []).append(fact)
-    cuts = {file.number: _cuts(by_file[file.number]) for file in files}
+    cuts = {file.number: _cuts(file, by_file[file.number]) for file in files}
     most = max((len(cut) for cut in cuts.values()), default=0)
+    if not most and len(files) > 1:
+        most = _agreed(files, by_file)
     clock = _clock(cuts, by_file, most)
     ended = {
         file.number: lives(by_file[file.number], most)
@@ -51,12 +56,15 @@ def number_attempts(facts: Sequence[Fact], files: Sequence[FileRead]) -> tuple[l
         elif by_time and not own:
             parts = [(file.number << 44, most + 1)]
         begins = [seq for seq, _ in parts]
+        reached = 1
         for fact in of_file:
+            reached = max(reached, fact.attempt)
             stamp = fact.time if file.number in ended else fact.time or fact.after
             if by_time and clock and stamp is not None:
                 attempt = bisect_right(clock, stamp.epoch) + 1
             else:
-                attempt = parts[max(0, bisect_right(begins, fact.seq) - 1)][1]
+                late = reached - fact.attempt  # a node that had not yet restarted
+                attempt = max(1, parts[max(0, bisect_right(begins, fact.seq) - 1)][1] - late)
             result.append(fact if fact.attempt == attempt else replace(fact, attempt=attempt))
         placed[file.number] = parts
     result.sort(key=lambda fact: fact.seq)
@@ -72,6 +80,14 @@ def _of_one_process(file: FileRead, facts: Sequence[Fact]) -> bool:
     return max(len(ranks), len(local)) <= 1 and not any(fact.kind in _OF_LAUNCHERS for fact in facts)
 
 
+def _agreed(files: Sequence[FileRead], by_file: Mapping[int, Sequence[Fact]]) -> int:
+    """How many more attempts there were where no file tells a start: as often as most ranks were heard of again after an abort."""
+    own = [(file, by_file[file.number]) for file in files if file.attempt is None and by_file[file.number]]
+    told = [aborts(facts) for file, facts in own if _of_one_process(file, facts)]
+    most, times = Counter(told).most_common(1)[0] if told else (0, 0)
+    return most if times > max(1, len(told) // 2) else 0
+
+
 def _of_lives(
     own: Sequence[int], facts: Sequence[Fact], base: int, clock: Sequence[float], named: Mapping[tuple[object, object], int], last: int
 ) -> Parts:
@@ -80,7 +96,7 @@ def _of_lives(
     before = 0
     for number, begin in enumerate([base, *own]):
         end = own[number] if number < len(own) else None
-        words = [fact for fact in facts if fact.seq >= begin and (end is None or fact.seq < end)]
+        words = facts[bisect_left(facts, begin, key=_seq) : None if end is None else bisect_left(facts, end, key=_seq)]
         when = next((fact.time.epoch for fact in words if fact.time is not None), None)
         told = next((named[name] for name in collectives(words) if name in named), None)
         if clock and when is not None:
@@ -105,24 +121,76 @@ def _collectives(cuts: Mapping[int, list[int]], by_file: Mapping[int, Sequence[F
     return {name: attempts.pop() for name, attempts in found.items() if len(attempts) == 1}
 
 
-def _cuts(facts: Sequence[Fact]) -> list[int]:
+def _cuts(file: FileRead, facts: Sequence[Fact]) -> list[int]:
     """Where in one file a new attempt begins, as seq of its first line."""
-    cuts: set[int] = set()
+    cuts: list[int] = []
     last = 1
     for fact in facts:
         if fact.attempt > last:
-            cuts.add(fact.seq)
+            cuts.append(fact.seq)
             last = fact.attempt
-    failed: dict[int, Fact] = {}
+    failed: dict[tuple[str | None, int], Fact] = {}
     for fact in facts:
         agent = fact.fields.get("agent_pid") or (fact.fields.get("pid") if fact.fields.get("of_pid") is not None else None)
         if fact.kind != LAUNCHER_FAILED or agent is None or fact.fields.get("exitcode") is None or fact.fields.get("name") != "failed":
             continue
-        before = failed.get(agent)
-        if before is not None and not any(before.seq < cut <= fact.seq for cut in cuts) and _apart(before, fact):
-            cuts.add(before.seq + 1)
-        failed[agent] = fact
-    return sorted(cuts)
+        key = (fact.host, agent)  # in containers the agents of all nodes have the same number
+        before = failed.get(key)
+        if before is not None and before.attempt == fact.attempt and not _within(cuts, before.seq, fact.seq) and _apart(before, fact):
+            insort(cuts, before.seq + 1)
+        failed[key] = fact
+    for end, step in _fallen_back(file, facts):
+        if not _within(cuts, end, step):
+            insort(cuts, end + 1)
+    return cuts if file.rank is not None else [cut for cut, joins in zip(cuts, _joins(cuts, facts), strict=True) if not joins]
+
+
+def _joins(cuts: Sequence[int], facts: Sequence[Fact]) -> list[bool]:
+    """For each cut whether other ranks are heard of behind it than before it, and no launcher told the end: files that were joined."""
+    bounds = [0, *(bisect_left(facts, cut, key=_seq) for cut in cuts), len(facts)]
+    result: list[bool] = []
+    for begin, middle, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        before, after = facts[begin:middle], facts[middle:end]
+        dead = {fact.rank for fact in before if fact.kind in ABORTS} - {None}
+        heard = {fact.rank for fact in after} - {None}
+        told = any(ends_job(fact.kind, fact.fields) for fact in before) or any(
+            fact.kind == "run.start" and fact.fields.get("name") not in SIGNS for fact in after[:1]
+        )
+        result.append(not told and bool(dead and heard) and not dead & heard)
+    return result
+
+
+def _within(cuts: Sequence[int], before: int, after: int) -> bool:
+    """True where a cut lies behind ``before``, at ``after`` at the latest."""
+    place = bisect_right(cuts, before)
+    return place < len(cuts) and cuts[place] <= after
+
+
+def _fallen_back(file: FileRead, facts: Sequence[Fact]) -> list[tuple[int, int]]:
+    """Where steps begin again at an earlier one after a launcher, a scheduler or several ranks told the end: the seq of both lines."""
+    series = file.series
+    main = None if series is None else series.main
+    ends, dead = [], set()
+    for fact in facts:
+        if fact.kind in ABORTS and fact.rank is not None:
+            dead.add(fact.rank)
+        if ends_job(fact.kind, fact.fields) or (fact.kind in ABORTS and len(dead) >= SEVERAL):
+            ends.append(fact.seq)
+    if not ends or series is None or main is None:
+        return []
+    table, found = series.tables[main], []
+    lines, iterations = table.glance("line"), table.glance("iteration")
+    before = 0
+    for number, end in enumerate(ends):
+        row = bisect_right(lines, end, key=series.seq)
+        if row >= len(lines):
+            break
+        step = series.seq(int(lines[row]))
+        last = number + 1 == len(ends) or ends[number + 1] > step
+        if last and row > before and iterations[row] <= max(iterations[before:row]):
+            found.append((end, step))
+            before = row
+    return found
 
 
 def _apart(first: Fact, second: Fact) -> bool:

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import pairwise
 
+from memdoctor.lazy import lazy
 from memdoctor.model import Fact
 
 DYING = 120.0  # seconds that the last words of one process may take (a dump of the flight recorder, then the abort)
 ENDS_PROCESS = ("exception", "watchdog.timeout", "native.crash")
+_NUMBERS = lazy(r"\d+")
 _AT_ONCE = 12  # lines that the last words of one process may be apart where it prints an abort twice
 
 
@@ -44,6 +46,11 @@ def lives(facts: Sequence[Fact], wanted: int) -> list[int]:
         if len(more) <= wanted:
             sure = more
     return sure
+
+
+def aborts(facts: Sequence[Fact]) -> int:
+    """How often a process aborted and another one was heard of after it."""
+    return sum(gap is Gap.SURE and _aborts(before) for before, gap in _gaps(_last_words(facts)))
 
 
 def collectives(facts: Sequence[Fact]) -> set[tuple[object, object]]:
@@ -89,10 +96,19 @@ def _gap(life: Sequence[Fact], after: Fact) -> Gap:
         return Gap.NONE if _belongs(crash, after) else Gap.SURE
     if after.kind == "native.crash":
         return Gap.NONE
+    if before.kind == "watchdog.timeout" and after.kind == "watchdog.timeout":
+        told, form = collectives(life), _form(after)
+        if told and collectives([after]) <= told:  # one process tells of one collective once in the same words
+            return Gap.LIKELY if any(_form(word) == form for word in life) else Gap.NONE
+        return Gap.PERHAPS if told else Gap.NONE
     if before.kind == "watchdog.timeout":
-        told = collectives(life)
-        return Gap.NONE if not told or after.kind != "watchdog.timeout" or collectives([after]) <= told else Gap.PERHAPS
+        return Gap.NONE if after.fields.get("site") == "collective" else Gap.PERHAPS
     return Gap.LIKELY
+
+
+def _form(fact: Fact) -> str:
+    """The words of a line, without its numbers."""
+    return _NUMBERS.sub("", fact.origin.excerpt)
 
 
 def _aborts(fact: Fact) -> bool:

@@ -10,7 +10,7 @@ from memdoctor.derive.devices import name_xids
 from memdoctor.derive.endings import ended_fact, how_it_ended, is_debris
 from memdoctor.derive.joined import begin_of_steps
 from memdoctor.derive.numerics import numerics
-from memdoctor.derive.placement import place, ranks_seen
+from memdoctor.derive.placement import placed, ranks_seen
 from memdoctor.derive.run import describe
 from memdoctor.derive.series import Rows, tell_series
 from memdoctor.derive.steps import Steps, steps_of
@@ -37,10 +37,10 @@ def tell(logs: LogFacts, dumped: Sequence[Fact] = ()) -> Story:
 
     ``dumped`` are the facts of flight-recorder dumps: they tell of the end of the job, so of the last attempt that failed by itself.
     """
-    files = logs.files
+    files: Sequence[FileRead] = logs.files
     facts, parts_of = number_attempts(logs.facts, files)
     count = len(facts)
-    facts = place([*facts, *dumped], files)
+    facts, files = placed([*facts, *dumped], files)
     facts, dumped = facts[:count], facts[count:]
     facts, matches = _allocations(name_xids(facts))
     counts = recount(logs.counts, logs.facts, facts)

@@ -21,7 +21,8 @@ def timeout(line: int, seq: int, **more: Any) -> Fact:
 
 def death(line: int, seq: int) -> list[Fact]:
     """As torch before 2.4 prints it: the time-out, once more, the abort, what it was about."""
-    return [timeout(line, seq), timeout(line + 1, seq), word("native.crash", line + 2, name="terminate"),
+    again = word("watchdog.timeout", line + 1, "watchdog thread terminated with exception: ...", seq=seq, op="ALLREDUCE")
+    return [timeout(line, seq), again, word("native.crash", line + 2, name="terminate"),
             word("watchdog.timeout", line + 3, "  what():  [Rank 3] ...", seq=seq, op="ALLREDUCE")]  # fmt: skip
 
 
@@ -43,6 +44,12 @@ def test_times_decide() -> None:
     assert lives([oom, timeout(2, 77, at=90)], 1) == []
     assert lives([oom, timeout(2, 77, at=900)], 0) == [(1 << 8) + 1]
     assert lives([oom, timeout(2, 77, after=900)], 0) == [(1 << 8) + 1]
+
+
+def test_one_process_tells_of_a_time_out_once_in_the_same_words() -> None:
+    assert lives([timeout(1, 77), timeout(2, 77), timeout(3, 77)], 2) == [(1 << 8) + 1, (2 << 8) + 1]
+    assert lives([timeout(1, 77), word("exception", 2, owner="user"), timeout(3, 77)], 2) == [(1 << 8) + 1, (2 << 8) + 1]
+    assert lives([timeout(1, 77), timeout(2, 77)], 0) == []
 
 
 def test_two_groups_that_time_out_are_one_death_unless_more_is_known() -> None:

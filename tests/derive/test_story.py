@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,49 @@ class TestPlaces:
     def test_lines_with_both_tell_the_rest(self) -> None:
         facts = [fact("run.world", 1, nodes=4), fact("exception", 2, rank=11, local_rank=3), fact("cuda.oom", 3, local_rank=3)]
         assert place(facts, [])[2].rank == 11
+
+    def test_watchdogs_tell_the_first_rank_of_a_node(self) -> None:
+        """56 and 58 agree on it; the [Rank 1] of a third is its rank within a smaller group."""
+        waits = [
+            fact("watchdog.timeout", line, host="n7", local_rank=local, pg_rank=rank)
+            for line, local, rank in ((1, 2, 58), (2, 4, 60), (3, 1, 1))
+        ]
+        assert place([*waits, fact("cuda.oom", 9, host="n7", local_rank=3)], [])[-1].rank == 59
+        assert place([waits[0], fact("cuda.oom", 9, host="n7", local_rank=3)], [])[-1].rank is None
+
+    def test_ranks_within_groups_tell_no_first_rank(self) -> None:
+        """On each node the same: ranks of a tensor-parallel group."""
+        waits = [
+            fact("watchdog.timeout", 8 * node + local, host=f"n{node}", local_rank=local, pg_rank=local)
+            for node in range(2)
+            for local in range(3)
+        ]
+        assert {found.rank for found in place([*waits, fact("cuda.oom", 99, host="n1", local_rank=3)], [])} == {None}
+
+    def test_a_local_rank_of_another_node_is_another_rank(self) -> None:
+        told = fact("process.exit", 1, name="box", of_rank=5, local=1, of_pid=77, on_host="n1", host="n1")
+        assert place([told, fact("exception", 2, host="n0", local_rank=1)], [])[1].rank is None
+        assert place([told, fact("exception", 2, host="n0", pid=77)], [])[1].rank is None
+        assert place([told, fact("exception", 2, host="n1.cluster", local_rank=2)], [])[1].rank == 6
+
+    def test_a_file_of_several_ranks_is_not_that_of_its_number(self) -> None:
+        own = [fact("exception", 1, rank=3), fact("cuda.oom", 2, rank=1), fact("nccl.warn", 3, rank=1)]
+        assert [found.rank for found in place(own, [read(rank=1)])] == [3, None, None]
+        labelled = [fact("exception", line, rank=1, local_rank=line, stream=f"l{line}") for line in (0, 5)]
+        assert [found.rank for found in place(labelled, [read(rank=1)])] == [0, 5]
+
+    def test_tasks_of_slurm(self) -> None:
+        failed = fact("scheduler", 1, name="task_exit", node="n1", task="5", exitcode=3)
+        assert place([failed], [])[0].rank is None
+        others = fact("scheduler", 2, name="task_signal", node="n1", task="4,6-7")
+        assert [(found.rank, found.host) for found in place([failed, others], [])] == [(5, "n1"), (None, None)]
+
+    def test_files_of_two_nodes_or_of_two_attempts(self) -> None:
+        facts = [fact("exception", 1, file=0, local_rank=1), fact("exception", 1, file=1, local_rank=1)]
+        for first, rank in ((50.0, None), (500.0, 1)):
+            spans = ((0.0, 100.0), (first, first + 100.0))
+            files = [replace(read(number), first=Stamp(span[0], ""), last=Stamp(span[1], "")) for number, span in enumerate(spans)]
+            assert {found.rank for found in place(facts, files)} == {rank}
 
     def test_a_watchdog_line_of_the_default_group(self) -> None:
         assert place([fact("watchdog.timeout", 1, pg_rank=6)], [])[0].rank == 6

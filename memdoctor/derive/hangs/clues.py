@@ -11,6 +11,7 @@ from memdoctor.model import Fact, FileRead
 
 SETTLED = 30.0  # seconds after the others began to wait: a line later than that was written by a rank that should have been with them
 ENDED_BY_OTHERS = (-15, 143, -6, 134)  # SIGTERM of the launcher, SIGABRT of its own watchdog
+EXITS = ("process.exit", "scheduler")  # somebody says with which code a rank ended
 # What a rank tells of its own end. A rank with one of these is not silent, whatever it lacks; with one of the second, it may have given up, too.
 OWN_END = ("exception", "cuda.oom", "host.oom", "xid")
 ABORT = ("native.crash", "nccl.error", "collective.timeout", "collective.mismatch")
@@ -38,13 +39,13 @@ class Clues:
         self._exits = {
             rank: code
             for fact in facts
-            if fact.kind == "process.exit" and fact.rank is not None and isinstance(code := fact.fields.get("exitcode"), int)
+            if fact.kind in EXITS and fact.rank is not None and isinstance(code := fact.fields.get("exitcode"), int)
             for rank in (fact.rank,)
         }
         self._later = {
             fact.rank
             for fact in facts
-            if since is not None and fact.time is not None and fact.time.epoch > since and fact.kind != "process.exit"
+            if since is not None and fact.time is not None and fact.time.epoch > since and fact.kind not in EXITS
         }
         for file in files:
             self._heard |= file.ranks
@@ -102,7 +103,7 @@ def own_ends(facts: Sequence[Fact]) -> tuple[frozenset[int], frozenset[int]]:
     aborted: set[int] = set()
     for fact in facts:
         code = fact.fields.get("exitcode")
-        if fact.kind == "process.exit" and fact.rank is not None and isinstance(code, int) and code not in (0, *ENDED_BY_OTHERS):
+        if fact.kind in EXITS and fact.rank is not None and isinstance(code, int) and code not in (0, *ENDED_BY_OTHERS):
             own.add(fact.rank)
         elif fact.rank is not None and fact.kind in (*OWN_END, *ABORT) and fact.fields.get("owner") != "launcher":
             gave_up = fact.kind in ABORT or _gave_up(fact)

@@ -18,7 +18,8 @@ LATER_BYTES = (
 
 
 class Beginning:
-    """How ``file``, one of ``logs``, begins. ``read`` comes first. ``ranks`` are those known so far, ``lines`` the first lines, ``first`` their first moment.
+    """How ``file``, one of ``logs``, begins. ``read`` comes first. ``ranks`` are those known so far, ``lines`` the first lines, ``first`` their first moment,
+    ``machines`` those that their labels name.
 
     Of many logs whose names tell their ranks only those are learnt from whose prefixes somebody asks for: most hold nothing that needs them.
     """
@@ -29,6 +30,7 @@ class Beginning:
         self._head = self._later = b""
         self.first: Stamp | None = None
         self.ranks: set[int] = set() if file.rank is None else {file.rank}
+        self.machines: set[str] = set()
 
     def read(self, data: bytes, mtime: float | None) -> None:
         """``data`` is the first chunk; ``mtime`` bounds the years of stamps that lack one (seconds since 1970)."""
@@ -56,6 +58,7 @@ class Beginning:
         """What the lines of the log begin with."""
         prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=self._mtime)
         self.ranks |= prefixes.learn(self.lines, self._later.decode("utf-8", "replace").split("\n")[:-1])
+        self.machines |= prefixes.machines
         self._later = b""
         return prefixes
 

@@ -23,6 +23,7 @@ _PROSE = ("text", "content")  # ... and where nothing but a time or a logger's f
 _LEVELS = ("level", "levelname", "severity", "loglevel", "log_level", "record", "logger", "stream", "labels")
 _STACKS = ("exc_info", "exception", "stack_trace", "stacktrace", "exc_text", "error.stack_trace", "py_callstack", "traceback", "stack")
 _OF_ERRORS = ("error", "exception", "extraInfo")  # objects in which a traceback may stand
+_OF_STACKS = frozenset((*_STACKS, *_OF_ERRORS))
 _PAYLOADS = ("message", "jsonPayload", "_source", "log_processed")  # objects that hold a message though nothing tells a time
 _TIMES = (
     "@timestamp", "timestamp", "time", "ts", "asctime", "datetime", "date", "_time", "TimeGenerated", "TimeGenerated [UTC]", "Timestamp",
@@ -36,9 +37,11 @@ _HOSTS = ("_HOSTNAME", "hostname", "host", "nodeName", "node_name", "host.name",
 _PIDS = ("_PID", "pid", "process", "process_id")
 _PROGRAMS = ("SYSLOG_IDENTIFIER", "_COMM", "name")
 _BESIDE = ("extra", "context", "fields", "labels", "record", "kubernetes", "resource", "attributes", "host", "pod", "extraInfo", "stream")
+_NAMED_BESIDE = frozenset(_BESIDE)
 _OF_KUBERNETES = ("apiVersion", "kind")  # an object of its API, no log line
 _DEPTH = 4  # of objects in objects
 _MOST = 40  # objects looked at for what stands beside the message
+_FEWEST = 3  # times that tell an order
 _LONGEST_PREFIX = 300  # characters before a JSON object on a line
 
 _NUMBER = lazy(r"\d{1,7}", re.ASCII)
@@ -70,7 +73,7 @@ class Told:
 def tell(value: Any, beside: Fields | None = None) -> Told | None:
     """What ``value`` wraps; None where it holds no message. ``beside`` are fields that it shares with others."""
     fields = _fields(value)
-    if fields is None or all(isinstance(fields.get(key), str) for key in _OF_KUBERNETES):
+    if fields is None or (_OF_KUBERNETES[0] in fields and _OF_KUBERNETES[1] in fields):
         return None
     found = _message([fields])
     if found is None:
@@ -84,6 +87,12 @@ def tell(value: Any, beside: Fields | None = None) -> Told | None:
     rank = "" if "[rank" in text else _rank(places)
     sure = time is not None and any(isinstance(chain[-1].get(name), (str, int, dict)) for name in _LEVELS)
     return Told(text, key, time, "stderr" if fields.get("stream") == "stderr" else "stdout", host, rank, program, sure)
+
+
+def newest_first(told: Sequence[Told]) -> bool:
+    """True where the messages of a sample stand in the order in which services list them unless told otherwise: the last one first."""
+    times = [each.time for each in told if each.time is not None]
+    return len(set(times)) >= _FEWEST and times == sorted(times, reverse=True)
 
 
 def load(line: bytes) -> tuple[bytes, Any] | None:
@@ -119,7 +128,7 @@ def _message(chain: list[Fields]) -> tuple[list[Fields], str, str] | None:
     fields = chain[-1]
     stack = _stack(fields)
     for key in _MESSAGES:
-        if (text := _text(fields.get(key))) is not None:
+        if key in fields and (text := _text(fields[key])) is not None:
             return chain, key, _joined(text, stack)
     for key in _WORDS:
         text = _text(fields.get(key))
@@ -166,6 +175,8 @@ def _joined(text: str, stack: str) -> str:
 
 def _stack(fields: Fields) -> str:
     """The traceback in a field of its own, or ""."""
+    if _OF_STACKS.isdisjoint(fields):  # as nearly always
+        return ""
     for place in (fields, *(inner for name in _OF_ERRORS if isinstance(inner := fields.get(name), dict))):
         for name in _STACKS:
             value = place.get(name)
@@ -198,10 +209,10 @@ def _drawn(chain: Sequence[Any]) -> str:
 
 def _with_numbers(text: str, fields: Fields) -> str:
     """A message that stands for the numbers of a step goes with them."""
-    if "\n" in text.strip() or not any(name.lower().endswith("loss") for name in fields) or "loss" in text:
+    if "loss" in text or not any(name.endswith(("loss", "Loss")) for name in fields) or "\n" in text.strip():
         return text
     numbers = {name: value for name, value in fields.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
-    return f"{text.rstrip()} {json.dumps(numbers)}" if any(name.lower().endswith("loss") for name in numbers) else text
+    return f"{text.rstrip()} {json.dumps(numbers)}" if any(name.endswith(("loss", "Loss")) for name in numbers) else text
 
 
 def _places(chain: Sequence[Fields], beside: Fields | None) -> Iterator[tuple[str, Fields]]:
@@ -214,13 +225,16 @@ def _places(chain: Sequence[Fields], beside: Fields | None) -> Iterator[tuple[st
             return
         name, fields = waiting[number]
         yield name, fields
-        waiting.extend((key, inner) for key in _BESIDE if isinstance(inner := fields.get(key), dict) and inner not in chain)
+        if not _NAMED_BESIDE.isdisjoint(fields):
+            waiting.extend((key, inner) for key in _BESIDE if isinstance(inner := fields.get(key), dict) and inner not in chain)
 
 
 def _first(places: Sequence[tuple[str, Fields]], names: Sequence[str], form: re.Pattern[str]) -> str:
     for _, fields in places:
         for name in names:
             value = fields.get(name)
+            if value is None:
+                continue
             if isinstance(value, (str, int)) and not isinstance(value, bool) and form.fullmatch(str(value)):
                 return str(value)
     return ""

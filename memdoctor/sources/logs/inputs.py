@@ -21,7 +21,8 @@ class LogFile:
 
     ``path`` is what is shown; "-" is standard input; ``opened`` is the path itself where it cannot be shown as it is. ``attempt`` counts from 1.
     ``stream`` is stdout, stderr or error (torchrun's error.json). Files with one ``group`` are the parts of one output: a torchrun run, or
-    names that differ in the rank only.
+    names that differ in the rank only. Among the files of one ``unit``, those of a node, a local rank is unique; the
+    folder shows ``nodes`` of them.
     """
 
     path: str
@@ -32,6 +33,8 @@ class LogFile:
     stream: str | None = None
     group: str = ""
     opened: str | None = None
+    unit: str = ""
+    nodes: int = 1
 
 
 @record
@@ -95,7 +98,7 @@ def _nameless(place: str) -> bool:
 def _file(path: str, told: Told) -> LogFile:
     name = shown(path)
     opened = None if name == path else path
-    return LogFile(name, told.rank, told.local_rank, told.host, told.attempt, told.stream, told.group, opened)
+    return LogFile(name, told.rank, told.local_rank, told.host, told.attempt, told.stream, told.group, opened, told.unit, told.nodes)
 
 
 def _nothing(skips: Sequence[Skip]) -> str:

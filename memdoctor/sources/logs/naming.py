@@ -1,8 +1,9 @@
 """What the names of log files tell: rank, local rank, host, attempt and stream, and only where it is sound.
 
 A number is a rank where the name says so (``rank_3``, ``worker-3``), or where a folder holds two or more files whose names differ in that
-number only and run from 0 without a gap. In a ``torchrun --log-dir`` tree the folder is the local rank, which is the rank too where the tree
-of one node is all there is. Names that count something else (nodes, runs, parts, pipeline stages) tell no rank.
+number only and run from 0 without a gap, or where that number does so over the files of all nodes. What counts anew on each node, as the
+folders of a ``torchrun --log-dir`` tree do, is the local rank, which is the rank too where one node is all there is. Names that count
+something else (nodes, runs, parts, pipeline stages) tell no rank.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property, lru_cache
 
 from memdoctor.lazy import lazy
 from memdoctor.records import record
+from memdoctor.sources.logs.nodes_in_names import Counted, grids, host_before, side_by_side
 
 _TREE = lazy(
     r"(?P<root>.*)/attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:(?:filtered_)?std(?:out|err)(?:\.log)?|error\.json)(?:\.\w+)?$",
@@ -26,7 +28,7 @@ _NUMBER = lazy(r"\d+", re.ASCII)
 _WORD = lazy(r"([a-z]+)[-_.=]?$")
 # The word before "rank" says whose rank it is. LoRA has ranks, too.
 _RANK = lazy(
-    r"(?<![a-z])(?:(?P<whose>local|node|group|role|tensor|pipeline|data|model|expert|context|sequence|tp|pp|dp|mp|ep|cp|sp|vp|lora|low)[-_.]?)?"
+    r"(?<![a-z])(?:(?P<whose>local|node|group|role|tensor|pipeline|data|model|expert|context|sequence|tp|pp|dp|mp|ep|cp|sp|vp|lora|low)[-_.]?|global)?"
     r"rank[-_.=]?(?P<number>\d{1,7})(?!\d|-\d{1,3}(?!\d))",
     needs=("rank",),
 )
@@ -55,7 +57,9 @@ _DEPTH = 4  # folders above a file whose names are looked at
 
 @record
 class Told:
-    """What a name tells. ``unit`` is the set of files among which a local rank is unique: one node's."""
+    """What a name tells. ``unit`` is the set of files among which a local rank is unique: one node's. ``above`` is how many folders above the
+    file the one stands whose name tells the rank (0: the file's own), None where none does.
+    ``nodes`` is how many units the names in its folder show."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -64,6 +68,8 @@ class Told:
     stream: str | None = None
     group: str = ""
     unit: str = ""
+    above: int | None = None
+    nodes: int = 1
 
 
 def tell(paths: Sequence[str], beside: Mapping[str, Iterable[str]]) -> list[Told]:
@@ -73,9 +79,9 @@ def tell(paths: Sequence[str], beside: Mapping[str, Iterable[str]]) -> list[Told
         folder, name = os.path.split(path)
         names[folder].add(name)
     folders = {folder: _Folder(folder, own, set(beside.get(folder, ()))) for folder, own in names.items()}
-    told = [_tell(path, folders[os.path.dirname(path)]) for path in paths]
+    told = side_by_side(paths, [_tell(path, folders[os.path.dirname(path)]) for path in paths])
     units = {one.unit for one in told if one.unit}
-    if len(units) == 1:
+    if len(units) == 1 and all(one.nodes == 1 for one in told):
         told = [replace(one, rank=one.local_rank) if one.unit and one.rank is None else one for one in told]
     return told
 
@@ -136,7 +142,17 @@ class _Folder:
     @cached_property
     def above(self) -> Told | None:
         """What the names of the folders above tell of a rank."""
-        return next((found for part in self._parts if (found := _by_folder(part)) is not None), None)
+        parts = enumerate(self._parts, 1)
+        return next((replace(found, above=depth) for depth, part in parts if (found := _by_folder(part)) is not None), None)
+
+    @cached_property
+    def _grids(self) -> dict[str, tuple[Counted, int]]:
+        return grids(self.names, _OTHER)
+
+    def counted(self, name: str) -> tuple[Counted, re.Match[str]] | None:
+        """Whether one of the numbers of ``name`` counts through the files of all nodes or through those of each, and which."""
+        found = self._grids.get(name)
+        return None if found is None else (found[0], list(_NUMBER.finditer(name))[found[1]])
 
     def runs(self, name: str) -> list[tuple[re.Match[str], int]]:
         """The numbers of ``name`` that run without a gap from file to file, each with the first of its run (0 or 1)."""
@@ -185,7 +201,7 @@ def _tell(path: str, folder: _Folder) -> Told:
         stream = "error" if name.startswith("error.json") else stream
         return Told(None, int(tree["local"]), host, int(tree["attempt"]) + 1, stream, shown(tree["root"]), tree["root"])
     told = _by_word(name, folder) or folder.above or _by_family(name, folder)
-    return told if host is None and stream is None else replace(told, host=host, stream=stream)
+    return told if host is None and stream is None else replace(told, host=host or told.host, stream=stream)
 
 
 def _by_word(name: str, folder: _Folder) -> Told | None:
@@ -199,7 +215,12 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
     known = None if local is None else int(local["number"])
     for match in ranks:
         if match["whose"] is None:
-            return Told(rank=int(match["number"]), local_rank=known, group=folder.pattern(match, "number"))
+            counted = folder.counted(name)
+            if counted is not None and counted[0] == "node" and counted[1].start() == match.start("number"):
+                return Told(
+                    local_rank=int(match["number"]), group=folder.pattern(match, "number"), unit=_unit(folder, match, "number"), nodes=2
+                )
+            return Told(rank=int(match["number"]), local_rank=known, group=folder.pattern(match, "number"), above=0)
     if local is not None:
         dense = any(run.start() == local.start("number") and first == 0 for run, first in folder.runs(name))
         return Told(local_rank=known, group=folder.pattern(local, "number"), unit=_unit(folder, local, "number") if dense else "")
@@ -209,7 +230,9 @@ def _by_word(name: str, folder: _Folder) -> Told | None:
     if worker is not None and folder.files_of(low[: worker.end()]) > _STREAMS:
         return None  # a host whose processes have files of their own: nccl.worker-3.4711
     if worker is not None:
-        return Told(rank=None if folder.led else int(worker["number"]), group=folder.pattern(worker, "number"))
+        from_one = any(run.start() == worker.start("number") and first == 1 for run, first in folder.runs(name))
+        rank = None if folder.led or from_one else int(worker["number"])
+        return Told(rank=rank, group=folder.pattern(worker, "number"), above=0)
     return None
 
 
@@ -235,12 +258,18 @@ def _by_family(name: str, folder: _Folder) -> Told:
         alike = word in _NEUTRAL or (word not in _OTHER and folder.given(match) > 1)
         if first == 0 and alike and not older:
             ranks.append((match, word))
+    counted = folder.counted(name)
+    if counted is not None and attempt is None:
+        ranks = [(counted[1], "local" if counted[0] == "node" else "")]
     if len(ranks) != 1:
         return Told(attempt=attempt)
     match, word = ranks[0]
     if word in _LOCAL:
-        return Told(local_rank=int(match[0]), attempt=attempt, group=folder.pattern(match), unit=_unit(folder, match))
-    return Told(rank=int(match[0]), attempt=attempt, group=folder.pattern(match))
+        several = counted is not None and counted[0] == "node"
+        host = host_before(match) if several else None
+        unit = _unit(folder, match)
+        return Told(local_rank=int(match[0]), host=host, attempt=attempt, group=folder.pattern(match), unit=unit, nodes=2 if several else 1)
+    return Told(rank=int(match[0]), attempt=attempt, group=folder.pattern(match), above=0)
 
 
 def _unit(folder: _Folder, match: re.Match[str], group: int | str = 0) -> str:

@@ -97,6 +97,11 @@ class LogReader:
             ranks=frozenset(scan.ranks),
             series=scan.series,
             opened=file.opened,
+            local_rank=file.local_rank,
+            host=file.host,
+            unit=file.unit,
+            nodes=file.nodes,
+            machines=frozenset(scan.machines),
         )
         return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read, scan.met)
 

@@ -203,7 +203,7 @@ class PlainLogs:
         count = line - 1 + text.count(b"\n", counted, log.end)
         read = FileRead(
             file.path, log.number, file.rank, file.attempt, begun, over, 1, count, False, not log.stored.endswith(b"\n"), time.time() - log.mtime,
-            frozenset(() if file.rank is None else (file.rank,)), series, file.opened,
+            frozenset(() if file.rank is None else (file.rank,)), series, file.opened, file.local_rank, file.host, file.unit, file.nodes,
         )  # fmt: skip
         return InputFile(file.path, len(log.stored), count), read
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.clock import Clock
@@ -57,6 +57,7 @@ class Prefixes:
         self._hints = (year_hint, not_after)
         self._table = PLAIN
         self._tasks_are_nodes = False
+        self.machines: set[str] = set()  # that labels of the first lines name
         self._taken: dict[str, Family] = {}
         self._margins: tuple[Family, ...] = ()
         self._sample: Sequence[str] = ()
@@ -84,6 +85,7 @@ class Prefixes:
         ranks = [self._rank_on(*line) for line in walked]
         if self._tasks_are_nodes != nodes:  # a tag inside srun's shows that srun's numbers are nodes
             ranks = [self._rank_on(*line) for line in walked]
+        self.machines = {name for _, _, found in walked if found is not None for name in self._machine(found)}
         self._clock = self._set_clock(walked)
         for text in self._undated(walked):
             self._clock.read(text)
@@ -208,6 +210,14 @@ class Prefixes:
         if self._rank is not None or task is None or self._tasks_are_nodes:
             return self._rank
         return int(task)
+
+    def _machine(self, found: Found) -> Iterator[str]:
+        """The machine that a label of a line names."""
+        values = found.values
+        if found.tags and "host" in values:
+            yield values["host"]
+        if "task" in values and self._tasks_are_nodes:
+            yield f"task {values['task']}"
 
     def _stream(self, found: Found) -> str:
         parts: list[str] = []

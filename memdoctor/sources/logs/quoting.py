@@ -36,9 +36,9 @@ def _lines(file: LogFile, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         if chunk.places is not None:
             for number, raw in zip(chunk.places, chunk.data.split(b"\n"), strict=False):
                 while left and left[0] < number:
-                    left.pop(0)
+                    left.popleft()
                 if left and left[0] == number:
-                    yield left.pop(0), raw.rpartition(b"\r")[2]
+                    yield left.popleft(), raw.rpartition(b"\r")[2]
             continue
         chunk.lines = chunk.data.count(b"\n")
         start, at = 0, chunk.line

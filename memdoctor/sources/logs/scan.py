@@ -75,6 +75,10 @@ class FileScan:
         return self._beginning.first
 
     @property
+    def machines(self) -> set[str]:
+        return self._beginning.machines
+
+    @property
     def ranks(self) -> set[int]:
         return self._beginning.ranks
 

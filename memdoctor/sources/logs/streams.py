@@ -17,6 +17,7 @@ from memdoctor.sources.logs.place import Place
 if TYPE_CHECKING:  # what reads tracebacks is imported when there is one: most logs have none
     from memdoctor.sources.logs.tracebacks import Frame, RawException, TracebackReader
 
+PLACE = "rank.place"  # what may stand between two tracebacks of a chain: whose the next one is
 IGNORED = 2  # lines between Python's word that it ignores an exception and its traceback
 IDLE = 400  # segments after which a traceback or block whose stream is silent is closed ...
 IDLE_RAISED = 16  # ... and for each traceback that is open, once the exception line was read: a process writes all of it in one go
@@ -169,6 +170,9 @@ class Streams:
         self.open = bool(self._tracebacks or self._blocks)
         exceptions = done.reader.finish()
         chain = f"{self._number}:{exceptions[0].line}:{stream}" if exceptions else ""
+        for signal, found, number, line, text in done.pending:
+            if signal.fact == PLACE and not any(raised.line <= number <= raised.last_line for raised in exceptions):
+                self._maker.make(signal.fact, {**signal.set, **found}, Found(line, text, number, 0, "", done.context, done.after))
         for raised in exceptions:
             if not raised.type:
                 self._cut_off(done, raised)

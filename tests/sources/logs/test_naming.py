@@ -252,7 +252,7 @@ def test_parts_of_a_torchrun_tree(tmp_path, monkeypatch):
     files, _ = expand(["."])
     assert [(file.path, file.attempt, file.local_rank) for file in files[3:5]] == [("./1/error.json", 2, 1), ("./1/stderr.log", 2, 1)]
     files, _ = expand(["3/stderr.log"])
-    assert files == [LogFile("3/stderr.log", 3, 3, None, 2, "stderr", str(tmp_path / "none_x1y2"))]
+    assert files == [LogFile("3/stderr.log", 3, 3, None, 2, "stderr", str(tmp_path / "none_x1y2"), unit=str(tmp_path / "none_x1y2"))]
 
 
 def test_torchrun_trees_of_two_nodes(tmp_path):
@@ -289,3 +289,61 @@ def test_a_worker_with_many_files_is_a_host_and_no_rank() -> None:
     """NCCL_DEBUG_FILE=nccl.%h.%p writes a file for each process of a host."""
     told = tell([f"/logs/nccl.worker-{host}.{21_000 + 3 * process}" for host in (1, 2) for process in range(8)], {})
     assert {one.rank for one in told} == {None}
+
+
+def test_the_global_rank_beside_the_local_one(tmp_path):
+    """NeMo's own names."""
+    make(tmp_path, *(f"nemo_log_globalrank-{rank}_localrank-{rank % 4}.txt" for rank in range(8)))
+    files, _ = expand([str(tmp_path)])
+    assert [(file.rank, file.local_rank) for file in files] == [(rank, rank % 4) for rank in range(8)]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["train-node{node:02d}-{rank}.out", "llm-4711-{node}-{rank}.out", "log_4711_nid{node:06d}_{rank}.err", "{rank}/stderr.log"]
+)
+def test_a_number_that_counts_through_the_files_of_all_nodes(tmp_path, pattern):
+    names = [pattern.format(node=rank // 4 + 2, rank=rank) for rank in range(8)]
+    assert ranks(tmp_path, *names) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host"),
+    [
+        ("node-{node:02d}_gpu{local}.log", "node-01"),
+        ("node-{node:02d}.{local}.log", "node-01"),
+        ("dgx-a100-{node}.{local}.log", "dgx-a100-1"),
+        ("10.0.0.{node}_{local}.log", "10.0.0.1"),
+        ("std_log_node_{node}_process_{local}.txt", "node_1"),
+        ("gpu{node:03d}/rank_{local}.log", "gpu001"),
+        ("node-{node:02d}/{local}.log", "node-01"),
+        ("pod{node}/{local}/stderr.log", "pod1"),
+    ],
+)
+def test_a_number_that_each_node_counts_anew_is_the_local_rank(tmp_path, pattern, host):
+    names = [pattern.format(node=node, local=local) for node in range(3) for local in range(4)]
+    make(tmp_path, *names)
+    files, _ = expand([str(tmp_path)])
+    assert {file.rank for file in files} == {None}
+    assert [file.local_rank for file in files] == [local for _ in range(3) for local in range(4)]
+    assert {file.host for file in files if file.path in (str(tmp_path / name) for name in names[4:8])} == {host}
+    assert len({file.unit for file in files}) == 3
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["run{run}/rank_{rank}.log", "2026-08-0{run}/rank_{rank}.log", "471{run}/rank_{rank}.log", "old/../try_{run}/rank_{rank}.log"],
+)
+def test_runs_one_after_the_other_are_no_nodes(tmp_path, pattern):
+    names = [pattern.format(run=run, rank=rank) for run in (1, 2) for rank in range(2)]
+    make(tmp_path, "old/x", *names)
+    files, _ = expand([str(tmp_path / name) for name in names])
+    assert [file.rank for file in files] == [0, 1, 0, 1]
+
+
+def test_workers_that_are_counted_from_1(tmp_path):
+    assert ranks(tmp_path, *(f"worker{number}.log" for number in range(1, 5))) == [None] * 4
+    assert ranks(tmp_path / "folders", *(f"worker-{number}/log.txt" for number in range(1, 5))) == [None] * 4
+
+
+def test_folders_of_a_sweep_are_runs(tmp_path):
+    assert ranks(tmp_path, *(f"multirun/{number}/train.log" for number in range(3))) == [None] * 3
