@@ -82,7 +82,8 @@ def _of_one_process(file: FileRead, facts: Sequence[Fact]) -> bool:
 
 def _agreed(files: Sequence[FileRead], by_file: Mapping[int, Sequence[Fact]]) -> int:
     """How many more attempts there were where no file tells a start: as often as most ranks were heard of again after an abort."""
-    told = [aborts(by_file[file.number]) for file in files if file.rank is not None and file.attempt is None and by_file[file.number]]
+    own = [(file, by_file[file.number]) for file in files if file.attempt is None and by_file[file.number]]
+    told = [aborts(facts) for file, facts in own if _of_one_process(file, facts)]
     most, times = Counter(told).most_common(1)[0] if told else (0, 0)
     return most if times > max(1, len(told) // 2) else 0
 
