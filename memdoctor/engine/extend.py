@@ -10,6 +10,7 @@ from memdoctor import catalog, resources
 from memdoctor.engine.conditions import Names
 from memdoctor.engine.fields import suggest
 from memdoctor.engine.folders import RESERVED, parse_file, rule_files
+from memdoctor.engine.globs import fits
 from memdoctor.engine.rules import Known, read_rule
 from memdoctor.engine.schema import Base, Rule
 from memdoctor.engine.signals import read_signals
@@ -27,6 +28,10 @@ def extend(base: Base, folder: Path, *, thorough: bool) -> Base:
     files: dict[str, list[Path]] = {"signals": [], "tables": [], "": []}
     for path in rule_files(folder, errors):
         area = path.parent.name
+        if area == "tables" and base.causes:
+            hint = "a rule of one's own names one of memdoctor's causes; the cause job.code has room for any fault of a program"
+            errors.append(RuleError(str(path), 1, "tables are memdoctor's own: this file would not be read", hint))
+            continue
         files[area if area in RESERVED else ""].append(path)
     signals = [*base.signals, *_signals(files["signals"], errors, thorough)]
     errors += _twice(signals[len(base.signals) :], base.signals)
@@ -50,6 +55,7 @@ def extend(base: Base, folder: Path, *, thorough: bool) -> Base:
         errors += faults.errors
     for id_, over in beaten.items():
         errors += _check_over(rules[id_], over, {*rules, *broken})
+    errors += _circles(rules, beaten)
     return Base(tuple(signals), tuple(rules.values()), causes, base.errors + tuple(errors))
 
 
@@ -91,6 +97,43 @@ def _check_over(rule: Rule, over: Mapping[str, int], known: set[str]) -> list[Ru
         elif "*" not in name and name not in known:
             errors.append(RuleError(rule.path, line, f"'over' names the rule '{name}', which does not exist", suggest(name, known)))
     return errors
+
+
+def _circles(rules: Mapping[str, Rule], beaten: Mapping[str, Mapping[str, int]]) -> list[RuleError]:
+    """Rules that are over each other, maybe by way of others: none of them would ever win. ``beaten``: the lines of those that are new."""
+    below = {
+        id_: [other for other in rules if other != id_ and any(fits(other, name) for name in rule.over)]
+        for id_, rule in rules.items()
+        if rule.over
+    }
+    errors: list[RuleError] = []
+    told: set[str] = set()
+    for id_, over in beaten.items():
+        way = [] if id_ in told else _way_back(id_, below)
+        if way:
+            told.update(way)
+            line = next((line for name, line in over.items() if fits(way[0], name)), None)
+            circle = " > ".join([id_, *way])
+            errors.append(RuleError(rules[id_].path, line, f"'over' goes in a circle: {circle}", "take one of them out"))
+    return errors
+
+
+def _way_back(start: str, below: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shortest way from ``start`` over the rules below it back to itself; [] where there is none."""
+    came: dict[str, str] = {}
+    ring = [start]
+    for id_ in ring:
+        for other in below.get(id_, ()):
+            if other in came:
+                continue
+            came[other] = id_
+            if other == start:
+                way = [start]
+                while (previous := came[way[0]]) != start:
+                    way.insert(0, previous)
+                return way
+            ring.append(other)
+    return []
 
 
 def _repros() -> frozenset[str]:

@@ -31,7 +31,7 @@ def rule_files(folder: Path, errors: list[RuleError]) -> list[Path]:
             if problem is None:
                 found.append(path)
             else:
-                errors.append(RuleError(str(path), None, *problem))
+                errors.append(RuleError(str(path), 1, *problem))
     if not found and len(errors) == before:
         raise InputError(f"{folder}: no rules in it; rules lie in <area>/<slug>.yaml, signals in signals/<topic>.yaml")
     return found
@@ -53,7 +53,7 @@ def parse_file(path: Path) -> tuple[Node | None, Faults]:
     faults = Faults(str(path))
     try:
         if path.stat().st_size > yaml_strict.MAX_BYTES:
-            faults.add(None, "the file is larger than 1 MiB", "")
+            faults.add(1, "the file is larger than 1 MiB", "")
             return None, faults
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -61,6 +61,7 @@ def parse_file(path: Path) -> tuple[Node | None, Faults]:
         faults.add(line, "not UTF-8", "save the file as UTF-8")
         return None, faults
     except OSError as error:
-        faults.add(None, f"cannot be read: {error.strerror}", "")
+        gone = path.is_symlink() and not path.exists()
+        faults.add(1, "a link to a file that is not there" if gone else f"cannot be read: {error.strerror}", "")
         return None, faults
     return yaml_strict.parse(text, faults.add), faults

@@ -12,7 +12,7 @@ from memdoctor.engine import message, schema, versions
 from memdoctor.engine.conditions import Names, field_type, read_condition
 from memdoctor.engine.fields import Faults, Reader, suggest
 from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, first_part, leaves
-from memdoctor.engine.yaml_strict import Keys, Node, Text
+from memdoctor.engine.yaml_strict import Items, Keys, Node, Text
 from memdoctor.model import CONFIDENCES, SEVERITIES, Fix
 from memdoctor.records import record
 
@@ -95,7 +95,16 @@ def _check_event(reader: Reader, when: Condition, about: str | None, text: str, 
             reader.nodes["about"], f"'about' is '{about}', but no condition asks for it", suggest(about, {leaf.fact for leaf in positive})
         )
         return
-    kinds = sorted({leaf.fact for leaf in first_leaves(when, about)})
+    events = first_leaves(when, about)
+    kinds = sorted({leaf.fact for leaf in events})
+    joined = next((leaf for leaf in events if leaf.same and leaf.count is None), None)
+    if joined is not None:
+        node = _with_same(reader.nodes["when"], joined.fact) or reader.nodes["when"]
+        faults.add(
+            node,
+            f"'same' joins a fact with the first one, and this {joined.fact} is the first",
+            "take it out; with a count it counts for each rank or host on its own",
+        )
     where = reader.nodes.get("message")
     try:
         parts = message.parse(text)
@@ -117,6 +126,16 @@ def _check_event(reader: Reader, when: Condition, about: str | None, text: str, 
                 faults.add(where, f"the message names '{{{name}}}', which {', '.join(lacking)} has not", "put that part in [...]")
     for leaf, first in _scopes(when, about, None):
         _check_references(reader, leaf, first, faults)
+
+
+def _with_same(node: Node, kind: str) -> Node | None:
+    """The first condition on facts of ``kind`` that has a ``same``."""
+    if isinstance(node, Keys):
+        fact = node.nodes.get("fact")
+        if isinstance(fact, Text) and fact.value == kind and "same" in node.nodes:
+            return node.nodes["same"]
+    parts = node.nodes.values() if isinstance(node, Keys) else node.nodes if isinstance(node, Items) else ()
+    return next((found for part in parts if (found := _with_same(part, kind)) is not None), None)
 
 
 def _scopes(condition: Condition, about: str | None, first: list[str] | None) -> list[tuple[Leaf, list[str]]]:

@@ -146,7 +146,7 @@ def _build(events: Any, report: Report) -> Node:
             report(event.start_mark.line + 1, "a second document", "one file holds one document; take out the '---'")
             raise _Refused
     if root is None:
-        report(None, "the file is empty", "")
+        report(1, "the file is empty", "")
         raise _Refused
     return root
 

@@ -94,6 +94,7 @@ def test_a_pack_that_is_sound(pack: Path, place: str, capsys: pytest.CaptureFixt
 def test_cases_alone_are_run_with_the_built_in_rules(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "test", str(pack / "fixtures" / "job")]) == 1
     out = capsys.readouterr().out
+    assert "no rule is called 'job/licence'" in out
     assert "missing: job/licence" in out
     assert "2 entries, 1 failed" in out
 
@@ -174,3 +175,18 @@ def test_paths_in_a_result_are_relative_to_the_case(pack: Path) -> None:
     assert first.report is not None
     assert [each.path for each in first.report.inputs] == ["fires.log"]
     assert {each.path for each in first.report.diagnoses[0].evidence} == {"fires.log"}
+
+
+def test_without_the_source_tree_there_are_no_cases_of_memdoctors_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("memdoctor.fixtures.find_cases", lambda folder: [])
+    assert main(["rules", "test"]) == 2
+    assert "lie in its source tree and are not installed" in capsys.readouterr().err
+
+
+def test_a_rule_that_does_not_exist_is_told_with_the_nearest(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = pack / "fixtures" / "job" / "licence" / "case.yaml"
+    case.write_text(CASE.replace("rule: job/licence", "rule: job/license"))
+    assert main(["rules", "test", str(pack)]) == 1
+    assert "no rule is called 'job/license' (did you mean 'job/licence'?)" in capsys.readouterr().out

@@ -134,7 +134,6 @@ def test_about_chooses_the_event(tmp_path: Path) -> None:
 
 
 def test_a_pack_may_name_what_the_base_holds_and_bring_its_own(tmp_path: Path) -> None:
-    write(tmp_path, "tables/causes.yaml", "causes:\n  site.disk: {what: ours}\n")
     write(
         tmp_path,
         "signals/ours.yaml",
@@ -152,8 +151,6 @@ def test_a_pack_may_name_what_the_base_holds_and_bring_its_own(tmp_path: Path) -
     )
     assert found.over == ("oom/activations",)
     assert [signal.id for signal in load_signals([BASE, tmp_path])] == ["cuda_oom.torch", "ours.disk"]
-    write(tmp_path, "area/slug.yaml", f"id: area/slug{HEAD}when: {{fact: file.error}}\n".replace("oom.logits", "site.disk"))
-    assert load([BASE, tmp_path]).rules[-1].cause == "site.disk"
 
 
 def test_over_may_name_whole_areas(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from memdoctor.lazy import lazy
-from memdoctor.sources.logs.envelopes import Fields, Told, tell
+from memdoctor.sources.logs.envelopes import Fields, Told, newest_first, tell
 from memdoctor.sources.logs.pieces import piece_of
 
 LOOK = 262_144  # bytes at the start in which the first records are looked for
-ENOUGH = 40  # of them
+ENOUGH = 40  # of them that tell in which order they stand
 DEEPEST = 7  # brackets around a record
 LONGEST = 1_048_576  # bytes of one
 _BEGINS = lazy(rb"\s{0,64}(?:\[\s{0,64}[\[{]|\{\s{0,64}\")")
@@ -28,7 +28,7 @@ _NAMED = lazy(
 class Document:
     """Takes the messages out of the records that stand within ``level`` brackets; ``one_line``: each is to be a line of its own.
 
-    ``lines`` is how many lines there were so far.
+    ``lines`` is how many lines there were so far, ``first`` what the first records told, ``newest_first`` that the last message comes first.
     """
 
     def __init__(self, level: int, *, one_line: bool) -> None:
@@ -44,6 +44,8 @@ class Document:
         self._out: list[bytes] = []
         self._places: list[int] = []
         self.lines = self.records = self.told = 0
+        self.newest_first = False
+        self.first: list[Told] = []
 
     def feed(self, data: bytes) -> tuple[bytes, Sequence[int]]:
         """The messages that are over by now, and their lines. ``data`` is whole lines or, of a document on one line, any part."""
@@ -105,6 +107,8 @@ class Document:
         if told is None:
             return
         self.told += 1
+        if self.told <= ENOUGH:
+            self.first.append(told)
         if self._one_line:
             self.lines += 1
         self._tell(piece_of(told).joined(), self.lines if self._one_line else self._begun + _line_of(told, text))
@@ -140,7 +144,9 @@ def document(data: bytes) -> Document | None:
         on_first = trial.told
         trial.feed(head[end:])
         if trial.told and 2 * trial.told > trial.records:
-            return Document(level, one_line=on_first > 1)
+            found = Document(level, one_line=on_first > 1)
+            found.newest_first = newest_first(trial.first)
+            return found
     return None
 
 

@@ -41,6 +41,7 @@ _NAMED_BESIDE = frozenset(_BESIDE)
 _OF_KUBERNETES = ("apiVersion", "kind")  # an object of its API, no log line
 _DEPTH = 4  # of objects in objects
 _MOST = 40  # objects looked at for what stands beside the message
+_FEWEST = 3  # times that tell an order
 _LONGEST_PREFIX = 300  # characters before a JSON object on a line
 
 _NUMBER = lazy(r"\d{1,7}", re.ASCII)
@@ -86,6 +87,12 @@ def tell(value: Any, beside: Fields | None = None) -> Told | None:
     rank = "" if "[rank" in text else _rank(places)
     sure = time is not None and any(isinstance(chain[-1].get(name), (str, int, dict)) for name in _LEVELS)
     return Told(text, key, time, "stderr" if fields.get("stream") == "stderr" else "stdout", host, rank, program, sure)
+
+
+def newest_first(told: Sequence[Told]) -> bool:
+    """True where the messages of a sample stand in the order in which services list them unless told otherwise: the last one first."""
+    times = [each.time for each in told if each.time is not None]
+    return len(set(times)) >= _FEWEST and times == sorted(times, reverse=True)
 
 
 def load(line: bytes) -> tuple[bytes, Any] | None:

@@ -46,7 +46,11 @@ _GIVES_UP = lazy(
 )
 _WARNS = lazy(r"\bwarning\b", re.IGNORECASE)
 _EVENT = lazy(r"^\s*(?:Warning|Normal)\s{1,12}[A-Z]\w+\s", needs=("Warning", "Normal"))  # in the table of `kubectl describe`
-_BOOKS = lazy(r"PMIX ERROR: .{1,80} in file gds_\w{1,40}\.c at line \d", needs=("PMIX ERROR",))  # of the store on a node, when MPI leaves
+# The store on a node when MPI leaves, and the group of processes that Slurm clears away behind a step.
+_BOOKS = lazy(
+    r"PMIX ERROR: .{1,80} in file gds_\w{1,40}\.c at line \d|\brmdir\(/(?:dev/cpuset|sys/fs/cgroup)/[^)]{1,300}\):?(?: failed:?)? Device or resource busy",
+    needs=("PMIX ERROR", "rmdir("),
+)
 # What the kernel prints, as dmesg (plain, -T, --decode), journalctl, syslog and /dev/kmsg show it, and what the fabric manager writes to its own log.
 _KERNEL = lazy(
     r"(?:(?:<\d{1,3}>)?|.{0,120}?\bkernel: )\[ *\d{1,9}\.\d{6}\]"

@@ -20,6 +20,17 @@ from memdoctor.sources.logs.yaml_records import YamlRecords
 
 __all__ = ["OVERLAP", "WINDOW", "Chunk", "Reader"]
 
+HELD = 134_217_728  # bytes of messages that are turned round where they stand newest first ...
+BATCH = 4_096  # ... and of these lines go on together
+TURNED = "its messages stand newest first: they were read from its end, and their line numbers count from there"
+NOT_TURNED = (
+    "its messages stand newest first, and are too many to be turned round: fetch them oldest first (gcloud --order=asc, logcli --forward)"
+)
+
+_Item = tuple[
+    bytes, bool, Sequence[int] | None
+]  # data, whether it is a window, and the numbers of its lines where they do not follow each other
+
 
 class Reader:
     """Iterates over the chunks of one log; never raises on what the file is or does.
@@ -33,7 +44,8 @@ class Reader:
         self.file = file
         self._on_bytes, self._raw = on_bytes, raw
         self._told = 0
-        self._decided = False
+        self._decided = self._newest_first = False
+        self._held = True  # all messages, to be turned round
         self.bytes_read = self.lines = 0
         self.truncated = self.ends_mid_line = False
         self.blank = True
@@ -64,7 +76,7 @@ class Reader:
             self._stop("an archive within an archive: unpack it once")
             return
         cutter = Cutter(decoded(source))
-        for data, part, places in self._unwrapped((unescaped(data), part) for data, part in cutter):
+        for data, part, places in self._turned(self._unwrapped((unescaped(data), part) for data, part in cutter)):
             self.bytes_read = stored.count
             self._tell()
             self.blank = self.blank and (data.isspace() or not data)
@@ -81,15 +93,18 @@ class Reader:
         if cutter.broken is not None:
             self.truncated = True
             self._stop(str(cutter.broken))
+        elif self._newest_first:
+            self._stop(TURNED if self._held else NOT_TURNED)
         elif self.blank:
             self._stop("empty" if stored.count == 0 else f"empty: nothing but {'blank lines' if self.lines else 'padding'} in it")
 
-    def _unwrapped(self, pieces: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+    def _unwrapped(self, pieces: Iterator[tuple[bytes, bool]]) -> Iterator[_Item]:
         """Whole lines without their wrapping; windows pass as they are. What the file is wrapped in, its first lines tell."""
         wrapping: Unwrapper | None = None
         for data, part in pieces:
             if not self._decided:
                 found, self._decided = _wrapping(data, part), True
+                self._newest_first = found is not None and found.newest_first
                 if isinstance(found, (Document, YamlRecords)):
                     yield from self._records(found, chain(((data, part),), pieces))
                     return
@@ -106,9 +121,34 @@ class Reader:
         if rest:
             yield rest, False, None
 
-    def _records(
-        self, wrapping: Document | YamlRecords, pieces: Iterator[tuple[bytes, bool]]
-    ) -> Iterator[tuple[bytes, bool, Sequence[int] | None]]:
+    def _turned(self, items: Iterator[_Item]) -> Iterator[_Item]:
+        """``items``, the last message first where the newest stands first: what a service lists so is read as it came about."""
+        held: list[_Item] = []
+        size = 0
+        for item in items:
+            if self._newest_first and self._held:
+                held.append(item)
+                size += len(item[0])
+                self._held = size <= HELD and not item[1]
+            else:
+                yield item
+            if held and not self._held:
+                yield from held
+                held.clear()
+        lines: list[bytes] = []
+        numbers: list[int] = []
+        for data, _, places in held:
+            numbers += range(len(lines) + 1, len(lines) + 1 + data.count(b"\n")) if places is None else places
+            lines += data.split(b"\n")[:-1]
+        held.clear()
+        total = max(self.lines, len(lines))
+        for end in range(len(lines), 0, -BATCH):
+            begin = max(0, end - BATCH)
+            yield b"\n".join([*lines[begin:end][::-1], b""]), False, [total + 1 - number for number in numbers[begin:end][::-1]]
+        if lines:
+            self.lines = total
+
+    def _records(self, wrapping: Document | YamlRecords, pieces: Iterator[tuple[bytes, bool]]) -> Iterator[_Item]:
         """The messages of records, and where they stand."""
         within = False
         for data, part in pieces:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from memdoctor.lazy import lazy
 from memdoctor.sources.logs.documents import Document, document
-from memdoctor.sources.logs.envelopes import Told, load, tell
+from memdoctor.sources.logs.envelopes import Told, load, newest_first, tell
 from memdoctor.sources.logs.pieces import Piece, after
 from memdoctor.sources.logs.yaml_records import YamlRecords, yaml_records
 
@@ -33,6 +33,8 @@ class Unwrapper:
 
     ``read`` turns one line into a piece, or None where it is to stay as it is; a chunk that holds none of ``gates`` stays as it is, too.
     """
+
+    newest_first = False  # the last message is the first line
 
     def __init__(self, read: Callable[[bytes], Piece | None], gates: tuple[bytes, ...] = ()) -> None:
         self._read, self._gates = read, gates
@@ -89,7 +91,9 @@ def unwrapper(data: bytes) -> Unwrapper | Document | YamlRecords | None:
     # Docker ends each complete line with \n and cuts at 16 KiB; shippers that have taken the \n off leave no pieces.
     logs = [told.text for line in lines if (told := _dockers(line)) is not None]
     docker = 2 * len(logs) > len(wraps) and any(log.endswith("\n") for log in logs)
-    return Unwrapper(_read_docker if docker else _read_json)
+    unwrapping = Unwrapper(_read_docker if docker else _read_json)
+    unwrapping.newest_first = newest_first(wraps)
+    return unwrapping
 
 
 def _is_mixed(data: bytes) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memdoctor.lazy import lazy
-from memdoctor.sources.logs.envelopes import Told, tell
+from memdoctor.sources.logs.envelopes import Told, newest_first, tell
 from memdoctor.sources.logs.pieces import piece_of
 
 LOOK = 65_536  # bytes at the start in which the first records are looked for
@@ -28,6 +28,7 @@ class YamlRecords:
         self._out: list[bytes] = []
         self._places: list[int] = []
         self.lines = 0
+        self.newest_first = False
 
     def feed(self, data: bytes) -> tuple[bytes, Sequence[int]]:
         """The messages of the records that are over by now, and their lines. ``data`` is whole lines, or a part of a long one."""
@@ -69,8 +70,12 @@ def yaml_records(data: bytes) -> YamlRecords | None:
     if not begins(data) or _PAYLOAD.search(data[:LOOK]) is None:
         return None
     records = [text for text in b"\n".join([b"", data[:LOOK]]).split(b"\n---\n") if text.strip()][:ENOUGH]
-    told = sum(_told(text) is not None for text in records)
-    return YamlRecords() if 2 * told > len(records) else None
+    told = [each for text in records if (each := _told(text)) is not None]
+    if 2 * len(told) <= len(records):
+        return None
+    found = YamlRecords()
+    found.newest_first = newest_first(told)
+    return found
 
 
 def begins(data: bytes) -> bool:

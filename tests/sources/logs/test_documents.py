@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memdoctor.sources.logs import reading
 from memdoctor.sources.logs.documents import LONGEST, document
 from memdoctor.sources.logs.inputs import LogFile
-from memdoctor.sources.logs.reading import Reader
+from memdoctor.sources.logs.reading import NOT_TURNED, TURNED, Reader
 from memdoctor.sources.logs.wrapped import unwrapper
 
 T = "2024-05-01T10:00:00Z"
@@ -134,3 +135,28 @@ def test_any_brackets_tell_their_lines(text):
         assert out.count(b"\n") == len(places)
         assert [*places] == sorted(places)
     assert whole.lines == data.count(b"\n")
+
+
+def test_what_is_listed_newest_first_is_read_from_its_end(tmp_path):
+    listed = [{"textPayload": f"line {i}", "timestamp": f"2024-05-01T10:00:0{i}Z"} for i in range(5, 0, -1)]
+    wanted = [f"2024-05-01T10:00:0{i}Z stdout F line {i}" for i in range(1, 6)]
+    assert read(tmp_path, json.dumps(listed)) == dict(enumerate(wanted, 1))
+    assert read(tmp_path, "".join(json.dumps(each) + "\n" for each in listed)) == dict(enumerate(wanted, 1))
+    assert read(tmp_path, json.dumps(listed, indent=1)) == {4 + 4 * i: line for i, line in enumerate(wanted)}
+    assert Reader(LogFile(str(tmp_path / "x.json"))).skip is None
+    reader = Reader(LogFile(str(tmp_path / "x.json")))
+    assert len([*reader]) == 1
+    assert reader.skip is not None
+    assert reader.skip.reason == TURNED
+
+
+def test_what_is_too_much_to_be_turned_stays_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "HELD", 1_000_000)
+    path = tmp_path / "x.json"
+    path.write_text("".join(json.dumps({"message": f"line {i}", "time": 1_700_000_000 + i}) + "\n" for i in range(40_000, 0, -1)))
+    reader = Reader(LogFile(str(path)))
+    assert next(iter(reader)).data.startswith(b"2023-11-15T09:20:00Z stdout F line 40000\n")
+    reader = Reader(LogFile(str(path)))
+    assert sum(chunk.data.count(b"\n") for chunk in reader) == reader.lines == 40_000
+    assert reader.skip is not None
+    assert reader.skip.reason == NOT_TURNED
