@@ -19,7 +19,7 @@ ENOUGH = 40  # of them that tell in which order they stand
 DEEPEST = 7  # brackets around a record
 LONGEST = 1_048_576  # bytes of one
 _BEGINS = lazy(rb"\s{0,64}(?:\[\s{0,64}[\[{]|\{\s{0,64}\")")
-_TOKEN = lazy(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|[\[\]{}"\n]')
+_TOKEN = lazy(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|[\[\]{}"\n]')
 _NAMED = lazy(
     rb'"(?:log|textPayload|message|msg|MESSAGE|@message|_raw|Message|LogMessage|LogEntry|logMessage|event|line|body|text|content|values)"\s?:|"@message"'
 )
