@@ -38,4 +38,4 @@ def misnamed(facts: Sequence[Fact], files: Sequence[FileRead]) -> set[int]:
 
 def says(text: str, rank: int) -> bool:
     """True where the line itself names the rank."""
-    return re.search(rf"(?i)rank[ :=#_-]{{0,3}}{rank}(?!\d)", text) is not None
+    return re.search(rf"(?i)(?<![a-z_])(?:global_)?rank[ :=#_-]{{0,3}}{rank}(?!\d)", text) is not None

@@ -181,9 +181,9 @@ def _short(host: str) -> str:
 
 
 def _labelled(fact: Fact) -> bool:
-    """True where a label puts the host before the line."""
+    """True where a label, or NCCL, puts the host before the line."""
     stream = fact.fields.get("stream") or ""
-    return fact.host is not None and stream.partition("/")[0] == fact.host
+    return fact.host is not None and (stream.partition("/")[0] == fact.host or stream.startswith(f"{fact.host}:"))
 
 
 def _unit_of(file: FileRead) -> str:
