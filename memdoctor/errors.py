@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class MemdoctorError(Exception):
     """Base of the errors that the command line prints as one line; ``exit_code`` is what the process ends with."""
@@ -31,3 +33,14 @@ class RuleError(MemdoctorError):
     def __reduce__(self) -> tuple[type[RuleError], tuple[str, int | None, str, str]]:
         """An error of a worker arrives whole."""
         return type(self), (self.path, self.line, self.problem, self.hint)
+
+
+def suggest(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str:
+    """``did you mean 'x'?``, or the known words where none is near and they are few."""
+    import difflib  # only where something is wrong
+
+    words = sorted(known)
+    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"known: {', '.join(words)}" if 0 < len(words) <= list_up_to else ""

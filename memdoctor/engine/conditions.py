@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from memdoctor import catalog
-from memdoctor.engine.fields import Faults, Reader, constant, shown, suggest
+from memdoctor.engine.fields import Faults, Reader, constant, shown
 from memdoctor.engine.schema import JOINS, OPERATORS, AllOf, AnyOf, Comparison, Condition, Count, Leaf, NoneOf
 from memdoctor.engine.yaml_strict import Items, Keys, Node, Text
+from memdoctor.errors import suggest
 from memdoctor.model import CONFIDENCES, Confidence
 
 Names = Callable[[str, str], str | None]  # kind, name -> a problem's hint, or None where the name may exist

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from memdoctor import catalog, resources
 from memdoctor.engine.conditions import Names
-from memdoctor.engine.fields import suggest
 from memdoctor.engine.folders import RESERVED, parse_file, rule_files
 from memdoctor.engine.globs import fits
 from memdoctor.engine.rules import Known, read_rule
 from memdoctor.engine.schema import Base, Rule
 from memdoctor.engine.signals import read_signals
 from memdoctor.engine.yaml_strict import Keys
-from memdoctor.errors import RuleError
+from memdoctor.errors import RuleError, suggest
 from memdoctor.model import Signal
 
 # Kinds that code makes, too: no list of signals holds all their names.

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from memdoctor import units
 from memdoctor.engine.yaml_strict import Items, Keys, Node, Text
-from memdoctor.errors import RuleError
-
-
-def suggest(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str:
-    """``did you mean 'x'?``, or the known words where none is near and they are few."""
-    words = sorted(known)
-    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known: {', '.join(words)}" if 0 < len(words) <= list_up_to else ""
+from memdoctor.errors import RuleError, suggest
 
 
 class Faults:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from memdoctor import catalog
-from memdoctor.engine.fields import Faults, suggest
+from memdoctor.engine.fields import Faults
+from memdoctor.errors import suggest
 from memdoctor.model import Signal
 
 WHOSE = ("rank", "host", "local_rank", "pid")  # groups that say whose fact it is; they are no fields of the kind

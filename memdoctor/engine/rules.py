@@ -10,9 +10,10 @@ from typing import Any, cast
 from memdoctor import catalog
 from memdoctor.engine import message, schema, versions
 from memdoctor.engine.conditions import Names, field_type, read_condition
-from memdoctor.engine.fields import Faults, Reader, suggest
+from memdoctor.engine.fields import Faults, Reader
 from memdoctor.engine.schema import AllOf, Condition, Explains, Leaf, Rule, first_leaves, first_part, leaves
 from memdoctor.engine.yaml_strict import Items, Keys, Node, Text
+from memdoctor.errors import suggest
 from memdoctor.model import CONFIDENCES, SEVERITIES, Fix
 from memdoctor.records import record
 

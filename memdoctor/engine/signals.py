@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 from memdoctor import catalog
-from memdoctor.engine.fields import Faults, Reader, constant, suggest
+from memdoctor.engine.fields import Faults, Reader, constant
 from memdoctor.engine.gates import gates, needed
 from memdoctor.engine.patterns import check_patterns
 from memdoctor.engine.yaml_strict import Items, Keys, Node
+from memdoctor.errors import suggest
 from memdoctor.model import Signal
 
 KEYS = ("id", "fact", "has", "match", "more", "set", "until", "max_lines", "rows", "pairs", "sample", "seen")

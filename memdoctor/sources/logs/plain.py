@@ -104,7 +104,7 @@ class PlainLogs:
         """The logs that may be plain."""
         logs: list[_Log] = []
         for place, (number, file) in enumerate(some):
-            if file.rank is None:  # its prefixes must tell
+            if file.rank is None and not file.group:  # its prefixes must tell whose lines they are
                 continue
             whole = _whole(file.opened or file.path)
             if whole is None:
