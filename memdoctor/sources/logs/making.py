@@ -92,7 +92,7 @@ class FactMaker:
             attempt -= 1
         elif kind == "exception":
             self._raised = True
-        elif kind in _FAILURES:
+        elif kind in _FAILURES and not self._aside(kind, name):
             self._dirty = True
             self._over = self._over or catalog.ends_job(kind, found)
         if rank is not None:
@@ -114,6 +114,11 @@ class FactMaker:
             who = next((value for name in _WHO if (value := found.get(name)) is not None or (value := common.get(name)) is not None), None)
         build = partial(self._build, kind, found, where, rank, attempt, common)
         self._store.offer((kind, name, rank, attempt), who, build)
+
+    def _aside(self, kind: str, name: str) -> bool:
+        """True for a step of the job's script that failed before the job itself was heard of."""
+        heard = self._ranks or self._stepped or any(not text.startswith("+") for text in self._begun)
+        return kind == "scheduler" and name == "task_exit" and not heard
 
     def _start(self, name: str, text: str, agent: tuple[str | None, int | None]) -> None:
         """A start line begins a new attempt after a failure or progress; after a mere exception only a launcher's, or one seen before.
