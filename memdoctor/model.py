@@ -237,7 +237,7 @@ class FileRead:
     ``number`` is the file's place in the reading order (the high bits of every ``Fact.seq``); ``epochs`` how many attempts the file
     alone tells apart; ``attempt`` the attempt that its name tells, ``rank``, ``local_rank`` and ``host`` likewise; ``series`` its step lines
     (sources/logs/steps.py); ``opened`` the path itself where it cannot be shown as it is; ``unit`` the files among which a local rank is unique,
-    ``nodes`` how many such sets the names in its folder show, ``machines`` what the labels of its first lines name.
+    ``nodes`` how many such sets the names in its folder show, ``machines`` what the labels of its first lines name. ``dated`` is False where no stamp in it has a year: it is assumed.
     """
 
     path: str
@@ -259,6 +259,7 @@ class FileRead:
     unit: str = ""
     nodes: int = 1
     machines: frozenset[str] = frozenset()
+    dated: bool = True
 
 
 @record

@@ -56,7 +56,7 @@ class Beginning:
     @cached_property
     def prefixes(self) -> Prefixes:
         """What the lines of the log begin with."""
-        prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, not_after=self._mtime)
+        prefixes = Prefixes(file_rank=self._file.rank, file_host=self._file.host, year_hint=self._file.year, not_after=self._mtime)
         self.ranks |= prefixes.learn(self.lines, self._later.decode("utf-8", "replace").split("\n")[:-1])
         self.machines |= prefixes.machines
         self._later = b""

@@ -22,12 +22,13 @@ class Clock:
     good where the first one, a few minutes past midnight, is hours from the moment before it: the log counts the time since its start.
     """
 
-    __slots__ = ("_last", "_not_after", "_of_day", "_year")
+    __slots__ = ("_last", "_not_after", "_of_day", "_year", "dated")
 
     def __init__(self, year: int | None = None, not_after: float | None = None) -> None:
         self._year = year
         self._not_after = not_after
         self._last: float | None = None
+        self.dated = False  # whether the log itself told its year
         self._of_day: bool | None = None  # whether times without a date are times of day, once that is known
 
     @property
@@ -37,7 +38,7 @@ class Clock:
 
     def set(self, stamp: Stamp) -> None:
         """Let the stamps that follow be near ``stamp``."""
-        self._last = stamp.epoch
+        self._last, self.dated = stamp.epoch, True
 
     def read(self, text: str) -> Stamp | None:
         """The moment that ``text`` is; None if it is none or its date is unknown."""
@@ -46,6 +47,7 @@ class Clock:
             return None
         if moment[0] is not None:
             stamp = with_year(moment, None)
+            self.dated = True
         elif moment[1] is None:
             stamp = self._on_day(moment)
         else:

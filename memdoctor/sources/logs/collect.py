@@ -11,6 +11,7 @@ from memdoctor.sources.logs.inputs import sort_out
 from memdoctor.sources.logs.one_log import Engine, LogReader, in_turn
 from memdoctor.sources.logs.rare import rare
 from memdoctor.sources.logs.store import Store
+from memdoctor.sources.logs.years import other_years
 
 EMPTY = (
     ". The run wrote nothing there: look at its stderr and at what the launcher and the scheduler printed, "
@@ -37,6 +38,8 @@ def read_logs(
         outcomes = list(engaged)
     for number in rare(outcomes, logs, reader):
         outcomes[number] = reader(logs[number])
+    for number, log in other_years(outcomes, logs).items():
+        outcomes[number] = reader(log)
     for outcome in outcomes:
         store.join(outcome.store)
         if outcome.skip is not None:

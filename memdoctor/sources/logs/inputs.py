@@ -22,7 +22,7 @@ class LogFile:
     ``path`` is what is shown; "-" is standard input; ``opened`` is the path itself where it cannot be shown as it is. ``attempt`` counts from 1.
     ``stream`` is stdout, stderr or error (torchrun's error.json). Files with one ``group`` are the parts of one output: a torchrun run, or
     names that differ in the rank only. Among the files of one ``unit``, those of a node, a local rank is unique; the
-    folder shows ``nodes`` of them.
+    folder shows ``nodes`` of them. ``year`` is that of its stamps, where they lack one and other logs of the job tell it.
     """
 
     path: str
@@ -35,6 +35,7 @@ class LogFile:
     opened: str | None = None
     unit: str = ""
     nodes: int = 1
+    year: int | None = None
 
 
 @record

@@ -102,6 +102,7 @@ class LogReader:
             unit=file.unit,
             nodes=file.nodes,
             machines=frozenset(scan.machines),
+            dated=scan.dated,
         )
         return Outcome(store, reader.skip, InputFile(file.path, reader.bytes_read, reader.lines), read, scan.met)
 

@@ -69,6 +69,11 @@ class Prefixes:
         """The year that the log is in, as far as is known."""
         return self._clock.year
 
+    @property
+    def dated(self) -> bool:
+        """Whether the log itself told that year; else it is assumed, of the time at which the file was changed last."""
+        return self._clock.dated
+
     def learn(self, sample: Sequence[str], later: Sequence[str] = ()) -> set[int]:
         """Decide from the first lines which ambiguous prefixes the log uses, and the year; returns the ranks that print them.
 

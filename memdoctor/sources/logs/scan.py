@@ -79,6 +79,11 @@ class FileScan:
         return self._beginning.machines
 
     @property
+    def dated(self) -> bool:
+        """Whether the log tells its year, or needs none."""
+        return self.first is None or self._beginning.prefixes.dated
+
+    @property
     def ranks(self) -> set[int]:
         return self._beginning.ranks
 
