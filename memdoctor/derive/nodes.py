@@ -137,6 +137,12 @@ class Nodes:
             return next(iter(told))
         if told:
             return None
+        joined = self._joined.get(node)
+        if joined is not None:
+            within = group_rank(fact)[0]
+            if within is not None:
+                return within
+            return next(iter(joined[local]), None) if len(joined.get(local, ())) == 1 else None
         base = self._bases.get(node)
         if base is not None and (self._world is None or base + local < self._world):
             return base + local
@@ -153,6 +159,7 @@ class Nodes:
     def _find_bases(self) -> dict[str, int]:
         """The first rank of each node that tells it: launchers number the processes of a node one after the other."""
         bases: dict[str, int] = {}
+        self._joined: dict[str, dict[int, set[int]]] = {}  # of lines of several nodes in one: by process the ranks that did not speak up
         for node, told in self._exact.items():
             found = {rank - local for local, ranks in told.items() for rank in ranks}
             if len(found) == 1 and min(found) >= 0:
@@ -165,6 +172,11 @@ class Nodes:
             for local, ranks in told.items():
                 for rank in ranks:
                     votes[rank - local].add(local)
+            size = max(told) + 1
+            firsts = sorted(base for base, locals_ in votes.items() if base >= 0 and 2 * len(locals_) >= size)
+            if len(firsts) > 1 and firsts == list(range(firsts[0], firsts[0] + size * len(firsts), size)):
+                self._joined[node] = {local: {base + local for base in firsts if local not in votes[base]} for local in range(size)}
+                continue
             base = max(votes)  # a rank within a smaller group is never greater than the global one
             if base >= 0 and len(votes[base]) >= ENOUGH and 2 * len(votes[base]) > len(told):
                 weak[node] = base
