@@ -364,7 +364,7 @@ class StepMark:
 
 
 class Marks(tuple[StepMark, ...]):
-    """Step lines in reading order, also by rank."""
+    """Step lines in reading order, also by rank and by file."""
 
     @cached_property
     def _by_rank(self) -> dict[int | None, list[StepMark]]:
@@ -376,6 +376,17 @@ class Marks(tuple[StepMark, ...]):
     def of_rank(self, rank: int | None) -> Sequence[StepMark]:
         """Those of one rank; none where it is not known."""
         return self._by_rank.get(rank, ()) if rank is not None else ()
+
+    @cached_property
+    def _by_path(self) -> dict[str, list[StepMark]]:
+        found: dict[str, list[StepMark]] = {}
+        for mark in self:
+            found.setdefault(mark.path, []).append(mark)
+        return found
+
+    def of_path(self, path: str) -> Sequence[StepMark]:
+        """Those of one file."""
+        return self._by_path.get(path, ())
 
 
 @record

@@ -35,6 +35,10 @@ def progress_after(fact: Fact, steps: Marks) -> bool:
     One line proves nothing: the rank that prints may be a step behind the one that failed.
     """
     own = steps.of_rank(fact.rank)
+    if not own and fact.time is None and fact.origin.path is not None:  # nothing but the order of lines in its file can tell
+        own = steps.of_path(fact.origin.path)
+        if not own:
+            return False
     files: dict[str, list[StepMark]] = {}
     for mark in own or steps:
         if _follows(mark, fact):
