@@ -35,7 +35,7 @@ class Beginning:
     def read(self, data: bytes, mtime: float | None) -> None:
         """``data`` is the first chunk; ``mtime`` bounds the years of stamps that lack one (seconds since 1970)."""
         end, most = 0, min(len(data), SAMPLE_BYTES)
-        for _ in range(head(self._logs) if self.ranks else min(HEAD, head(max(1, self._logs // NAMELESS)))):
+        for _ in range(head(self._logs) if self._alone else min(HEAD, head(max(1, self._logs // NAMELESS)))):
             end = data.find(b"\n", end, most) + 1
             if not end:
                 end = most
@@ -46,8 +46,13 @@ class Beginning:
             self._later = data[middle : middle + LATER_BYTES] if middle else b""
         self._mtime = mtime
         self.first = first_stamp(self._head, self.year)
-        if self._logs <= MANY or not self.ranks:
+        if self._logs <= MANY or not self._alone:
             self.year()
+
+    @property
+    def _alone(self) -> bool:
+        """True where the name tells that the log is that of one process."""
+        return self._file.rank is not None or bool(self._file.group)
 
     @property
     def lines(self) -> list[str]:
