@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median
 
 from memdoctor.sources.logs.clock import HALF_YEAR
 from memdoctor.sources.logs.one_log import Numbered, Outcome
@@ -20,7 +19,7 @@ def other_years(outcomes: Sequence[Outcome], logs: Sequence[Numbered]) -> dict[i
     told = [read.first.epoch for _, read in begun if read.dated and read.first is not None]
     if len(told) == len(begun) or not told or max(told) - min(told) > HALF_YEAR:
         return {}
-    middle = median(told)
+    middle = sorted(told)[len(told) // 2]
     result: dict[int, Numbered] = {}
     for place, read in begun:
         number, file = logs[place]
